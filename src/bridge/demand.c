@@ -64,15 +64,6 @@ struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 	return out;
 }
 
-bool demand_possible(const struct lockshm *s, uint32_t i)
-{
-	const struct shm_host_lease *r = &s->host_leases[i];
-	struct identity id = { { load_relaxed(&r->id[0]), load_relaxed(&r->id[1]) }, load_relaxed(&r->key_len) };
-	uint32_t entry = id.len ? table_lookup(s, &id) : ENTRY_NONE;
-
-	return entry != ENTRY_NONE && tail_index(load_acquire(&s->entries[entry].tail)) != 0;
-}
-
 /*
  * Does any record hold under the epoch?  For a queue in which requests come and go so fast that no walk sees
  * it whole.  A walk can miss a holder: a record on its path may be bypassed, freed and reused in another queue.

@@ -18,9 +18,6 @@ struct demand {
 
 /* For lease @i in that epoch.  First reaps and expires records of the queue. */
 struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch);
-/* Can this host have any demand for that record's lease?  Reads without the key's name what may change meanwhile: every
- * new waiter rings. */
-bool demand_possible(const struct lockshm *s, uint32_t i);
 /* In CLOSING.  Damage in a queue hides holds as well as their ends: such a lease is kept until it expires. */
 bool demand_no_holder(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in);
 

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "bridge/client-settings.h"
-#include "bridge/demand.h"
 #include "bridge/flight.h"
 #include "bridge/listener.h"
 #include "bridge/log.h"
@@ -87,7 +86,7 @@ static void scan(struct leader *v, int64_t now)
 	for (i = 0; i < v->s->n_host_leases; i++) {
 		enum host_lease_state state = host_lease_state(load_acquire(&v->s->host_leases[i].word));
 
-		if (state == HOST_LEASE_NONE ? first && demand_possible(v->s, i) : state != HOST_LEASE_CLAIM)
+		if (state == HOST_LEASE_NONE ? first && host_lease_has_queue(v->s, i) : state != HOST_LEASE_CLAIM)
 			bridge_lease_set_active(&v->b, i, true);
 	}
 }

@@ -26,6 +26,7 @@
 #include "sys/futex.h"
 #include "sys/min.h"
 #include "lock/participant.h"
+#include "lock/table.h"
 
 #define HOST_LEASE_WINDOW 64u
 #define CLAIM_PAUSE_NS LOCKSHM_MS(1)
@@ -141,24 +142,62 @@ static enum claim claim(const struct lockshm *s, struct shm_host_lease *r, uint6
 	return given ? CLAIMED : IN_USE;
 }
 
-/* Records without a key first, so that returning keys find their old record. */
+bool host_lease_has_queue(const struct lockshm *s, uint32_t index)
+{
+	const struct shm_host_lease *r = &s->host_leases[index];
+	struct identity id = { { load_relaxed(&r->id[0]), load_relaxed(&r->id[1]) }, load_relaxed(&r->key_len) };
+	uint32_t entry = id.len ? table_lookup(s, &id) : ENTRY_NONE;
+
+	return entry != ENTRY_NONE && tail_index(load_acquire(&s->entries[entry].tail)) != 0;
+}
+
+#define WORD_BITS 64
+
+/* The records that live requests name: of some the word is NONE until the bridge looks, or has room for a command. */
+static void find_wanted(const struct lockshm *s, uint64_t wanted[HOST_LEASES_MAX / WORD_BITS])
+{
+	uint32_t i, flags;
+
+	for (i = 1; i <= s->n_requests; i++) {
+		flags = load_acquire32(&s->requests[i].flags);
+		if (!(flags & REQUEST_GLOBAL) || !word_live(load_acquire(&s->requests[i].word)))
+			continue;
+		flags = request_host_lease(flags) - 1;
+		if (flags < HOST_LEASES_MAX)
+			wanted[flags / WORD_BITS] |= UINT64_C(1) << flags % WORD_BITS;
+	}
+}
+
+/*
+ * Records without a key first, so that returning keys find their old record; then those whose key has no request.  Keys
+ * that are only held or awaited without a lease are told from wanted ones last, which takes a walk through all requests.
+ * A wanted one that is overlooked costs its waiters a ring, half a second at most: they find another record.
+ */
+enum { WITHOUT_KEY, WITHOUT_QUEUE, UNWANTED };
+
 static enum claim claim_any(const struct lockshm *s, uint64_t owner, const struct identity *id, const void *key)
 {
+	uint64_t wanted[HOST_LEASES_MAX / WORD_BITS] = { 0 };
+	uint32_t i, pass, n = reach(s), passes = n == s->n_host_leases ? UNWANTED : WITHOUT_QUEUE;
 	enum claim result = IN_USE, one;
-	uint32_t i, pass, n = reach(s);
 
-	for (pass = 0; pass < 2; pass++)
+	for (pass = WITHOUT_KEY; pass <= passes; pass++) {
+		if (pass == UNWANTED)
+			find_wanted(s, wanted);
 		for (i = 0; i < n; i++) {
-			struct shm_host_lease *r = &s->host_leases[window_at(s, id, i)];
+			uint32_t at = window_at(s, id, i);
 
-			if (pass == 0 && load_relaxed(&r->key_len) != 0)
+			if ((pass == WITHOUT_KEY && load_relaxed(&s->host_leases[at].key_len) != 0) ||
+			    (pass == WITHOUT_QUEUE && host_lease_has_queue(s, at)) ||
+			    (pass == UNWANTED && wanted[at / WORD_BITS] >> at % WORD_BITS & 1))
 				continue;
-			one = claim(s, r, owner, id, key);
+			one = claim(s, &s->host_leases[at], owner, id, key);
 			if (one == CLAIMED)
 				return CLAIMED;
 			if (one == BEING_CLAIMED)
 				result = BEING_CLAIMED;
 		}
+	}
 	return result;
 }
 

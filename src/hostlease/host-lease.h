@@ -102,6 +102,9 @@ static inline struct shm_host_lease *host_lease_at(const struct lockshm *s, uint
 	return likely(index < s->n_host_leases) ? &s->host_leases[index] : NULL;
 }
 
+/* Has the key of that record requests on this host?  Reads without the key's name what may change meanwhile: every new
+ * waiter rings. */
+bool host_lease_has_queue(const struct lockshm *s, uint32_t index);
 /* Index of the key's lease; claims a record if there is none.  LOCKSHM_FULL. */
 MUST_CHECK int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id, const void *key,
 			       uint32_t *out, struct lockshm_error *error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test-global-record.c - records of host leases: claims, deaths within them, damage */
+/* test-global-record.c - records of host leases: claims, deaths within them, damage, how many there are */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
+#include "support/loops.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -332,6 +333,73 @@ START_TEST(no_other_key_is_reported)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- all of them */
+
+static bool wanted_all(void *n)
+{
+	return bridge_of(0).leases_known >= *(uint64_t *)n;
+}
+
+static bool renewed_all(void *n)
+{
+	return bridge_of(0).renewed >= *(uint64_t *)n;
+}
+
+static void ck_no_lease_is_left(lockshm_loop_t *loop, struct task *one_more)
+{
+	task_init(one_more, "one more", LOCKSHM_EXCLUSIVE);
+	one_more->request.flags = LOCKSHM_GLOBAL;
+	ck_code(task_acquire(loop, one_more), LOCKSHM_FULL);
+	ck_contains(one_more->report.error.message, "more redis_leases");
+}
+
+/* All wanted while Redis is silent, all held, and all renewed; one more is refused until one is given back. */
+START_TEST(as_many_keys_as_leases)
+{
+	static struct task t[4096], one_more;
+	uint64_t n = _i ? 4096 : 1024, i;
+	struct lockshm_create_options options = host_options();
+	lockshm_loop_t *loop;
+
+	own_server();
+	options.redis = redis->uri;
+	options.redis_leases = (uint32_t)n;
+	options.requests = options.locks = 2 * (uint32_t)n;
+	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	host_make(0, &options);
+	seg = hosts[0].s;
+	loop = loop_new();
+	redis_freeze(redis);
+	for (i = 0; i < n; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "key%d", (int)i);
+		task_init(&t[i], key, LOCKSHM_EXCLUSIVE);
+		t[i].request.flags = LOCKSHM_GLOBAL;
+		ck_code(task_acquire(loop, &t[i]), LOCKSHM_PENDING);
+	}
+	ck_assert(await(wanted_all, &n));
+	ck_no_lease_is_left(loop, &one_more);
+	redis_thaw(redis);
+	for (i = 0; i < n; i++)
+		ck_code(loop_collect(loop)->status, 0);
+	ck_no_lease_is_left(loop, &one_more);
+	ck_assert_uint_eq(bridge_of(0).leases_held, n);
+	ck_assert(await(renewed_all, &n));
+	for (i = 0; i < n; i++)
+		ck_code(lockshm_check(&t[i].hold, NULL), 0);
+	ck_assert_uint_eq(bridge_of(0).lost, 0);
+	ck_code(task_release(&t[n / 2]), 0);
+	lease_becomes(0, t[n / 2].key, LOCKSHM_HOST_LEASE_NONE);
+	ck_code(task_acquire(loop, &one_more), LOCKSHM_PENDING);
+	ck_code(task_end(loop, &one_more), 0);
+	for (i = 0; i < n; i++)
+		ck_code(i == n / 2 ? task_release(&one_more) : task_release(&t[i]), 0);
+	redis_has("KEYS lk:*", "[]");
+}
+END_TEST
+
 /* ---------------------------------------------------------------- owner slots */
 
 /* The bridge needs one to lead.  As long as it finds none there is no bridge; it leads once there is one. */
@@ -365,6 +433,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_torn_queue_keeps_its_lease_to_its_end);
 	tcase_add_test(tc, each_call_reports_the_loss);
 	tcase_add_test(tc, no_other_key_is_reported);
+	tcase_add_loop_test(tc, as_many_keys_as_leases, 0, 2);
 	tcase_add_test(tc, no_slot_for_the_bridge);
 }
 
