@@ -65,7 +65,7 @@ function depth_of(text,   opened) {
 	}' "$work/declarations"
 	printf '\tputs("}\\n\\nM.number = {");\n'
 	for name in KEY_MAX TAG_MAX NAME_MAX TTL_MIN AUTO_RENEW_TTL_MIN TIME_MAX AUTO_RENEW ONLY_IF_FREE_IN_TIME \
-		ACKNOWLEDGE BARGE ROBUST CREATE_OR_OPEN OPEN_READ_ONLY OPEN_ANY_OWNER; do
+		ACKNOWLEDGE GLOBAL BARGE ROBUST CREATE_OR_OPEN CREATE_REDIS_QUORUM OPEN_READ_ONLY OPEN_ANY_OWNER; do
 		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)LOCKSHM_%s);\n' "$name" "$name"
 	done
 	printf '\tputs("}\\n\\nM.capacity = {");\n\tstruct lockshm_create_options options = LOCKSHM_CREATE_INIT;\n'

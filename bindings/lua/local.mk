@@ -8,6 +8,7 @@ tests_of_bindings += \
 	%D%/tests/exclusion.sh \
 	%D%/tests/flight.sh \
 	%D%/tests/generated.sh \
+	%D%/tests/hosts.sh \
 	%D%/tests/install.sh \
 	%D%/tests/many.sh \
 	%D%/tests/migrating.sh \
@@ -64,6 +65,7 @@ EXTRA_DIST += \
 	%D%/tests/ends_spec.lua \
 	%D%/tests/exclusion_spec.lua \
 	%D%/tests/flight_spec.lua \
+	%D%/tests/hosts_spec.lua \
 	%D%/tests/many_spec.lua \
 	%D%/tests/phases_spec.lua \
 	%D%/tests/plain_spec.lua \

@@ -69,7 +69,7 @@ describe("wrong arguments", function()
 		['seat(nil, print)'] = "seat: a key is a string, not nil",
 		['once("x", 60)'] = "once: 'fn' is a function, not nil",
 		['once("x", 60, print, { timeout = 3 })'] =
-			"unknown option 'timeout'; there are lease, max_hold, retry_on_failure, robust, tag",
+			"unknown option 'timeout'; there are global, lease, max_hold, redis_policy, retry_on_failure, robust, tag",
 		['single_flight("x")'] = "single_flight: 'look' is a function, not nil",
 		['single_flight("x", function() end, 5)'] = "single_flight: 'fill' is a function, not 5",
 		['exclusive("x", 5)'] = "the options are a table, not 5",

@@ -11,9 +11,9 @@ rockspec=$(basename "$lua_dir"/*.rockspec)
 rock=${rockspec%.rockspec}
 archive=${rock%-*}
 
-# Code blocks of the README: block LANGUAGE
+# The first code block of the README: block LANGUAGE
 block() {
-	awk -v start="\`\`\`$1" '$0 == start { on = 1; next } /^```/ { on = 0 } on' "$lua_dir/README.md"
+	awk -v start="\`\`\`$1" '$0 == start { on = 1; next } on && /^```/ { exit } on' "$lua_dir/README.md"
 }
 
 build_rock() {

@@ -40,6 +40,15 @@ local known_settings = {
     requests = "number", owners = "number",
 }
 
+-- Of the segments of dictionaries that `segment` names; see locks.open().
+local redis_settings = {
+    "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain", "redis_leases",
+    "redis_wait",
+}
+for _, name in ipairs(redis_settings) do
+    known_settings[name] = "any"
+end
+
 local function segment_table_error(names)
     for dict, name in pairs(names) do
         if type(dict) ~= "string" or type(name) ~= "string" then
@@ -54,6 +63,8 @@ local function setting_error(name, value)
     local wanted = known_settings[name]
     if not wanted then
         return ("unknown setting '%s'"):format(tostring(name))
+    elseif wanted == "any" then
+        return nil -- by the first dict()
     elseif type(value) ~= wanted then
         local shown = type(value) == "string" and "'" .. value .. "'" or tostring(value)
         return ("'%s' is a %s, not %s"):format(name, wanted, shown)
@@ -69,11 +80,15 @@ end
 -- Raises an error that names a wrong setting, and after the first use, when they would have no effect.
 -- @param options library (path of liblockshm.so.0), and for the segments of dictionaries: instance (in place of the
 --                computed one), segment (table: dictionary = segment name), user (of the workers; default: as nginx
---                reads its configuration), locks, requests, owners (capacities)
+--                reads its configuration), locks, requests, owners (capacities); redis, redis_ttl ... as for open(): of
+--                the segments that `segment` names, for keys across hosts
 function M.configure(options)
     local err = type(options) ~= "table" and "a table of settings is needed, not " .. tostring(options) or nil
     for name, value in pairs(err and {} or options) do
         err = err or setting_error(name, value)
+    end
+    if not err and options.redis and not options.segment then
+        err = "'redis' is for dictionaries that 'segment' names, as lockshm-bridge needs the name: segment = { dictionary = name }"
     end
     if acquire and not err then
         err = "too late: the library is in use; call it before the first open(), dict() or new()"
@@ -126,9 +141,15 @@ function M.dict(name)
     if not segment_name then
         return nil, err
     end
-    found, err = M.open(segment_name, {
+    local options = {
         user = settings.user, locks = settings.locks, requests = settings.requests, owners = settings.owners,
-    })
+    }
+    if settings.segment and settings.segment[name] then
+        for _, option in ipairs(redis_settings) do
+            options[option] = settings[option]
+        end
+    end
+    found, err = M.open(segment_name, options)
     of_dict[name] = found
     return found, err
 end
@@ -189,7 +210,7 @@ local function option_error(opts)
     end
     return number_error("timeout", opts.timeout) or number_error("exptime", opts.exptime)
         or number_error("step", opts.step) or number_error("ratio", opts.ratio)
-        or number_error("max_step", opts.max_step) or spec.tag_error(opts.tag)
+        or number_error("max_step", opts.max_step) or spec.tag_error(opts.tag) or select(2, spec.policy(opts.redis_policy))
 end
 
 local none = {}
@@ -206,7 +227,8 @@ end
 -- @param dict_name a lua_shared_dict; only its name is used
 -- @param opts those of resty.lock: exptime (30 s), timeout (5 s, at most exptime; 0 = try once), step (1 ms), ratio (2),
 --             max_step (0.5 s); and shared, robust, renew, fair (order of arrival, also against this worker's next
---             request), tag, honest (lock() returns the real time waited)
+--             request), tag, honest (lock() returns the real time waited), global (false: exclude other hosts, too; the
+--             segment has Redis) and redis_policy, as for exclusive()
 -- @return lock object; or nil, error string ("dictionary not found", or a sentence)
 function M.new(module, dict_name, opts)
     local group, err = M.dict(dict_name)
@@ -233,7 +255,7 @@ function M.new(module, dict_name, opts)
         return nil, err
     end
     local mode = opts.shared and SHARED or EXCLUSIVE
-    local fair_flags = spec.flags(mode, opts.renew, opts.robust, true)
+    local fair_flags = spec.flags(mode, opts.renew, opts.robust, true, opts.global)
     local self = setmetatable({
         locks = group,
         memory = false,  -- while held
@@ -242,7 +264,9 @@ function M.new(module, dict_name, opts)
         mode = mode,
         flags = fair_flags,
         fair_flags = fair_flags,
-        hot_flags = spec.flags(mode, opts.renew, opts.robust, opts.fair),
+        hot_flags = spec.flags(mode, opts.renew, opts.robust, opts.fair, opts.global),
+        global = opts.global or false,
+        redis_policy = spec.policy(opts.redis_policy),
         ttl_ns = ttl_ns,
         timeout_ns = timeout_ns,
         max_hold_ns = 0,
@@ -395,8 +419,12 @@ M.previous = while_held "previous"
 M.acknowledge = while_held "acknowledge"
 
 --- What was in the way of the last lock() of this object that failed: state, mode, pid, tid, token, age, expires_in,
--- name, tag; tostring() of it is a sentence.  nil if nothing was, or it is not known.
+-- name, tag; tostring() of it is a sentence, which is all there is of another host, and for the error "bridge".  nil if
+-- nothing was, or it is not known.
 function M.holder(self)
+    if type(self.blocker) == "table" then
+        return self.blocker
+    end
     return self.blocker and holder.of_blocker(self.blocker) or nil
 end
 

@@ -3,6 +3,7 @@
 
 import os
 import socket
+import time
 
 import lockshm
 import pytest
@@ -16,12 +17,24 @@ FAR = 120.0
 
 @pytest.fixture(scope="session")
 def hosts():
-    """Locks of two hosts, whose bridges lead."""
+    """Locks of two hosts, whose bridges lead; the second one has the name of the first."""
     pair = [lockshm.open(os.environ[host], **OPTIONS) for host in ("HOST_A", "HOST_B")]
     for host in pair:
         with host.exclusive("first", global_=True, timeout=FAR):
             pass
+    first, second = pair
+    with first.exclusive("first", global_=True, timeout=FAR):
+        end = time.monotonic() + FAR
+        while first.name not in refusal(second):
+            assert time.monotonic() < end, "the bridge of the second host does not read the name of the first"
+            time.sleep(0.05)
     return pair
+
+
+def refusal(locks):
+    with pytest.raises(lockshm.Busy) as refused:
+        locks.exclusive("first", global_=True, timeout=0).acquire()
+    return str(refused.value)
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,17 @@
 --- One request for one lock, in every environment.
 -- A free key costs one call of the library, which neither waits nor makes a system call.  A busy one costs a second
 -- call, which reports what is in the way, or waits: in nginx as a light thread (pump.lua), elsewhere as the process.
+-- A key across hosts always waits, for the bridge: also a try, and also if it is free.
 
 local ffi = require "ffi"
 local native = require "resty.lockshm.native"
+local holder = require "resty.lockshm.holder"
 local C = native.load()
 
 local M = {}
 
 local BUSY = C.LOCKSHM_BUSY
+local PENDING = C.LOCKSHM_PENDING
 local NOT_HELD = C.LOCKSHM_NOT_HELD
 local NO_SEGMENT = C.LOCKSHM_NO_SEGMENT
 local INVALID = C.LOCKSHM_INVALID
@@ -80,14 +83,33 @@ local function wait(locks, spec, key, hold)
         queued.flags = spec.fair_flags -- the next holder may be in this worker: it runs without a wake-up
     end
     queued.timeout_ns = spec.timeout_ns
+    queued.redis_policy = spec.redis_policy
     queued.report = report
-    local status, reason = waiting.wait(segment, queued, hold, report)
+    local status, reason, waited = waiting.wait(segment, queued, hold, report)
     if not status then
         return nil, reason, report
     elseif status < 0 then
-        return failed(segment, status, report)
+        local _, text = failed(segment, status, report)
+        return nil, text, report, status
     end
-    return status, native.now() - started
+    return status, waited and native.now() - started or nil
+end
+
+--- A key across hosts.
+local function wait_for_bridge(locks, spec, key, hold)
+    local refusal = waiting.refusal(true)
+    if refusal then
+        return nil, refusal
+    end
+    local status, reason, report, code = wait(locks, spec, key, hold)
+    if code ~= NO_SEGMENT and code ~= NOT_HELD then
+        return status, reason, report
+    end
+    local ok, err = repair(locks, code)
+    if not ok then
+        return nil, err
+    end
+    return wait(locks, spec, key, hold)
 end
 
 --- All that is not a free key.
@@ -102,6 +124,10 @@ local function slow(locks, spec, key, hold, status)
         if status >= 0 then
             return status
         end
+    end
+    if status == PENDING then -- the segment makes the key global
+        C.lockshm_loop_cancel(locks.segment.loop, hold)
+        return wait_for_bridge(locks, spec, key, hold)
     end
     heat(locks, spec)
     local refusal = spec.timeout_ns > 0 and waiting.refusal()
@@ -120,12 +146,15 @@ end
 -- Waits only if timeout_ns is positive: then the light thread or, without nginx, the process sleeps.
 -- @param locks the locks object
 -- @param spec  mode, flags, hot_flags (or nil: flags for a key that was busy), ttl_ns, max_hold_ns,
---              timeout_ns (0 = try once) and tag of the request
+--              timeout_ns (0 = try once), tag, global and redis_policy of the request
 -- @param key   string of 1 to 65535 bytes
 -- @param hold  lockshm_hold_t, filled if granted
 -- @return status (0, or positive with robust keys), and after a wait its seconds; or nil, error string, report
 --         or nil (valid until the next request)
 function M.acquire(locks, spec, key, hold)
+    if spec.global then
+        return wait_for_bridge(locks, spec, key, hold)
+    end
     fill(try, spec, key)
     local status = C.lockshm_loop_acquire(locks.segment.loop, try, hold, nil)
     if status >= 0 then
@@ -217,8 +246,11 @@ end
 --- Memory that is never held.
 M.no_hold = ffi.new("lockshm_hold_t")
 
---- A copy of what was in the way.
+--- What was in the way, to be kept: a copy of the struct, or holder.of_report() of a report without one.
 function M.copy_blocker(report)
+    if report.blocker.state == 0 then
+        return holder.of_report(report) or false
+    end
     return ffi.new("struct lockshm_blocker", report.blocker)
 end
 

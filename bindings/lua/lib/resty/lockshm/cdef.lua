@@ -286,9 +286,11 @@ M.number = {
     AUTO_RENEW = 1,
     ONLY_IF_FREE_IN_TIME = 2,
     ACKNOWLEDGE = 4,
+    GLOBAL = 8,
     BARGE = 16,
     ROBUST = 32,
     CREATE_OR_OPEN = 1,
+    CREATE_REDIS_QUORUM = 2,
     OPEN_READ_ONLY = 1,
     OPEN_ANY_OWNER = 2,
 }

@@ -78,9 +78,13 @@ function M:release(cooldown)
 end
 
 --- Shared to exclusive, if it is the only hold and no request waits.
--- @return true; or nil, "busy", "lost" or "not held"
+-- @return true; or nil, "busy", "lost", "not held", or the reason: not for a key across hosts that this host has shared
 function M:upgrade()
-    return result(C.lockshm_upgrade(self.memory))
+    local code = C.lockshm_upgrade(self.memory)
+    if code == INVALID then
+        return nil, "this host has the key shared: release it, then acquire it exclusive"
+    end
+    return result(code)
 end
 
 --- Exclusive to shared; shared requests next in the queue are granted.

@@ -63,6 +63,20 @@ function M.of_blocker(blocker)
     }, class)
 end
 
+local reason_class = { __tostring = function(reason) return reason.message end }
+
+--- What was in the way by a struct lockshm_report: the holder on this host, as above, or a table with only a message,
+-- which is tostring() of it: another host that holds the key, or why there is no exclusion across hosts.
+-- @return nil if it is not known what was in the way
+function M.of_report(report)
+    local code, text = report.error.code, ffi.string(report.error.message)
+    local found = M.of_blocker(report.blocker)
+    if found or text == "" or not native.has_word(code) or text == ffi.string(native.C.lockshm_strerror(code)) then
+        return found
+    end
+    return setmetatable({ message = text }, reason_class)
+end
+
 --- A table for a struct lockshm_previous: status, pid, tid, token, age, tag.
 -- @return nil if the key has no damage mark
 function M.of_previous(previous)

@@ -15,23 +15,49 @@ local class = { __index = M }
 
 local opened = {} -- by name
 
-local capacities = { locks = true, requests = true, owners = true, mode = true, user = true }
+local kinds = {
+    locks = "count", requests = "count", owners = "count", mode = "count", user = "string",
+    redis = "servers", redis_ttl = "seconds", redis_policy = "policy", redis_prefix = "string", redis_quorum = "boolean",
+    redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count",
+}
 
-local function check_options(options)
+local is_servers = { string = true, table = true }
+
+local faults = {
+    count = function(value)
+        return (type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0) and "a whole number is needed"
+    end,
+    string = function(value) return type(value) ~= "string" and "a string is needed" end,
+    boolean = function(value) return type(value) ~= "boolean" and "true or false is needed" end,
+    servers = function(value) return not is_servers[type(value)] and "a URI, or a table of them, is needed" end,
+    seconds = function(value)
+        return (type(value) ~= "number" or not native.to_ns(value) or value == math.huge) and "seconds are needed"
+    end,
+    policy = function(value) return value ~= "fail" and value ~= "wait" and "'fail' or 'wait' is needed" end,
+}
+
+--- Checks the options of a segment.
+-- @return error string, or nil
+function M.options_error(options)
     for name, value in pairs(options) do
-        if not capacities[name] then
+        local kind = kinds[name]
+        if not kind then
             return ("unknown option '%s'"):format(tostring(name))
-        elseif name ~= "user" and (type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0) then
-            return ("option '%s': a whole number is needed, not %s"):format(name, tostring(value))
-        elseif name == "user" and type(value) ~= "string" then
-            return "option 'user': a string is needed"
+        end
+        local fault = faults[kind](value)
+        if fault then
+            return ("option '%s': %s, not %s"):format(name, fault, tostring(value))
         end
     end
 end
 
 --- Opens a segment, or makes it.  Makes system calls; waits for no other process.
 -- @param name    letters, digits, '.', '_', '-'
--- @param options of a new segment: locks, requests, owners (capacities), mode, user (owner of what root makes in nginx)
+-- @param options of a new segment: locks, requests, owners (capacities), mode, user (owner of what root makes in nginx);
+--                for keys across hosts redis: a URI, or a table of them, and as for lockctl create: redis_ttl (10 s),
+--                redis_policy ("fail"; "wait"), redis_prefix ("lk:"), redis_quorum (false), redis_gap (0 s),
+--                redis_retain (0 s), redis_leases (1024), redis_wait (0).  They are to be the same on all hosts, where
+--                a lockshm-bridge serves the segment
 -- @return locks object, in one Lua VM the same for the same name; or nil, error string
 function M.open(name, options)
     if type(name) ~= "string" then
@@ -39,7 +65,7 @@ function M.open(name, options)
     elseif opened[name] then
         return opened[name]
     end
-    local err = check_options(options or {})
+    local err = M.options_error(options or {})
     if err then
         return nil, err
     end
@@ -77,7 +103,7 @@ function M:take(key, request)
     local status, reason, report = acquire.acquire(self, request, key, memory)
     if not status then
         acquire.give_back(memory)
-        return nil, reason, report and holder.of_blocker(report.blocker)
+        return nil, reason, report and holder.of_report(report)
     end
     return hold.new(memory, key, request, status)
 end
@@ -105,9 +131,13 @@ end
 -- @param key     string of 1 to 65535 bytes
 -- @param options timeout (5 s; 0 = try once, math.huge = no bound), lease (30 s; math.huge = strict), renew (false: the
 --                library renews the lease as long as the process lives), max_hold (bound for that), robust (false),
---                fair (true), tag.  A wait without bound ends with "cancelled" when its nginx worker is to exit
--- @return hold; or nil, error string ("timeout", "busy", "cannot wait in ...", or a sentence), holder: what was in the
---         way, for "timeout" and "busy", if known
+--                fair (true), tag, global (false: exclude the other hosts with the same Redis, too; always waits, a
+--                try for 1.5 s at most), redis_policy ("fail", "wait", "local-only"; default: that of the segment).
+--                A wait without bound ends with "cancelled" when its nginx worker is to exit
+-- @return hold, whose status is "local only" if Redis was out of reach and the policy permits it; or nil, error string
+--         ("timeout", "busy", "bridge", "cannot wait in ...", or a sentence), holder: what was in the way, for
+--         "timeout" and "busy", if known.  tostring() of it is a sentence, which is all there is of another host, and
+--         for "bridge": there is no exclusion across hosts, since no lockshm-bridge runs, or Redis is out of reach or refuses
 function M:exclusive(key, options)
     return take(self, "exclusive", key, options, C.LOCKSHM_EXCLUSIVE, exclusive)
 end

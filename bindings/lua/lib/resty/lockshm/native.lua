@@ -121,6 +121,7 @@ end
 
 local words = {
     [-1] = "timeout", [-2] = "busy", [-3] = "cancelled", [-4] = "lost", [-5] = "not held",
+    [-16] = "bridge",
 }
 
 --- The error string of a code.
@@ -132,6 +133,11 @@ function M.message(code, message)
     end
     local text = message and ffi.string(message) or ""
     return text ~= "" and text or ffi.string(M.C.lockshm_strerror(code))
+end
+
+--- Does a code have a word, so that its message says more?
+function M.has_word(code)
+    return words[code] ~= nil
 end
 
 local statuses = { "owner died", "took over expired", "late", "local only" }

@@ -33,8 +33,9 @@ require("jit").off(poll_outcome)
 function M.refusal()
 end
 
-function M.attach()
-    return true
+--- Gives the segment a loop, if it has none.
+function M.attach(segment)
+    return segment.loop ~= nil or segment:open_loop(-1)
 end
 
 function M.drain()
@@ -50,7 +51,7 @@ function M.sleep(seconds)
 end
 
 --- Waits for the outcome of a request.
--- @return status
+-- @return status, and after a wait nil, true
 function M.wait(segment, request, hold)
     local status = C.lockshm_loop_acquire(segment.loop, request, hold, nil)
     if status ~= PENDING then
@@ -58,7 +59,7 @@ function M.wait(segment, request, hold)
     end
     local done, result = pcall(poll_outcome, segment.loop)
     if done then
-        return result
+        return result, nil, true
     end
     C.lockshm_loop_cancel(segment.loop, hold)
     error(result, 0)

@@ -76,9 +76,13 @@ local function log(level, ...)
 end
 
 --- The reason why this light thread cannot wait, or nil.
-function M.refusal()
+-- @param global it is to wait for a reply of the bridge
+function M.refusal(global)
     local phase = get_phase()
     if not yieldable[phase] then
+        if global then
+            return "cannot take a key across hosts in the " .. phase .. " phase: nginx cannot suspend it; use ngx.timer.at()"
+        end
         return "cannot wait in the " .. phase .. " phase: nginx cannot suspend it; use timeout 0, or ngx.timer.at()"
     end
 end
@@ -288,7 +292,7 @@ end
 
 --- Queues a request and suspends the light thread until its outcome.
 -- If the light thread is killed meanwhile the wait ends within a tick, and a grant is released.
--- @return status; or nil, error string
+-- @return status, and after a wait nil, true; or nil, error string
 function M.wait(segment, request, hold, report)
     local wait = { hold = hold, report = report, loop = segment.loop, semaphore = new_semaphore() }
     wait.endless = request.timeout_ns == native.FOREVER
@@ -302,7 +306,7 @@ function M.wait(segment, request, hold, report)
     M.count = M.count + 1
     local err = sleep_until_woken(wait)
     if wait.status then
-        return wait.status
+        return wait.status, nil, true
     end
     C.lockshm_loop_cancel(wait.loop, hold)
     forget(number)

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --- Single flight, once and seat: one call each, for locks objects.
 -- Their leases are renewed while the process lives.  Whatever the function given does, the lock is released: behind it,
--- also if it raises an error, and, if nginx ends its request meanwhile, within a second.
+-- also if it raises an error, and, if nginx ends its request meanwhile, within a second.  Options global and redis_policy
+-- are those of locks:exclusive(): the recipe is for all hosts then.
 
 local acquire = require "resty.lockshm.acquire"
 local native = require "resty.lockshm.native"
@@ -67,6 +68,7 @@ end
 
 local flight_defaults = {
     timeout = 5, lease = 30, max_hold = 300, renew = true, robust = false, fair = true, tag = false, stale = false,
+    global = false, redis_policy = false,
     fixed = { renew = true, fair = true },
 }
 
@@ -113,7 +115,7 @@ end
 
 local once_defaults = {
     timeout = 0, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false,
-    retry_on_failure = false, fixed = { timeout = true, renew = true, fair = true },
+    retry_on_failure = false, global = false, redis_policy = false, fixed = { timeout = true, renew = true, fair = true },
 }
 
 local function has_failed(results)
@@ -153,6 +155,7 @@ end
 
 local seat_defaults = {
     timeout = math.huge, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false,
+    global = false, redis_policy = false,
     fixed = { timeout = true, renew = true, fair = true },
 }
 

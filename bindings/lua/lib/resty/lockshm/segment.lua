@@ -49,6 +49,26 @@ local function refused(name, code)
     return nil, reason
 end
 
+local SECONDS = { redis_ttl = "redis_ttl_ns", redis_gap = "redis_gap_ns", redis_retain = "redis_retain_ns" }
+local servers -- of the last call: referenced by what it returned
+
+local function add_redis(create, options)
+    servers = type(options.redis) == "table" and table.concat(options.redis, ",") or options.redis
+    create.redis = servers
+    create.redis_prefix = options.redis_prefix
+    if options.redis_policy then
+        create.redis_policy = require("resty.lockshm.spec").policy(options.redis_policy)
+    end
+    if options.redis_quorum then
+        create.flags = create.flags + native.number.CREATE_REDIS_QUORUM
+    end
+    for name, field in pairs(SECONDS) do
+        if options[name] then
+            create[field] = native.to_ns(options[name])
+        end
+    end
+end
+
 local function create_options(options)
     local create = native.sized("struct lockshm_create_options")
     for name, value in pairs(require("resty.lockshm.cdef").capacity) do
@@ -56,11 +76,12 @@ local function create_options(options)
     end
     create.group = 0xffffffff
     create.flags = native.number.CREATE_OR_OPEN
-    for _, name in ipairs { "locks", "requests", "owners", "mode" } do
+    for _, name in ipairs { "locks", "requests", "owners", "mode", "redis_leases", "redis_wait" } do
         if options[name] ~= nil then
             create[name] = options[name]
         end
     end
+    add_redis(create, options)
     return create
 end
 
@@ -137,7 +158,7 @@ end
 --- Opens a segment, or makes it.  The handle stays open as long as the process: its holds depend on it.
 -- The loop is opened by the first request of each process.
 -- @param name    as for lockshm_create()
--- @param options capacities and mode of a new one; `user` for what root makes
+-- @param options capacities, mode and Redis of a new one; `user` for what root makes
 -- @return segment; or nil, error string
 function M.open(name, options)
     local handle, reason = open(name, options)

@@ -12,7 +12,8 @@ local EXCLUSIVE = C.LOCKSHM_EXCLUSIVE
 
 --- Options and defaults of locks:exclusive() and locks:shared(); false stands for "not".
 M.defaults = {
-    timeout = 5, lease = 30, max_hold = 0, renew = false, robust = false, fair = true, tag = false,
+    timeout = 5, lease = 30, max_hold = 0, renew = false, robust = false, fair = true, tag = false, global = false,
+    redis_policy = false,
 }
 
 local function is_known(defaults, name)
@@ -52,8 +53,8 @@ end
 M.option = option
 
 --- The flags of a request.  Where order is not asked for, an exclusive lock goes to the running worker first (BARGE).
-function M.flags(mode, renew, robust, fair)
-    local flags = 0
+function M.flags(mode, renew, robust, fair, global)
+    local flags = global and number.GLOBAL or 0
     if renew then
         flags = bor(flags, number.AUTO_RENEW)
     end
@@ -72,6 +73,21 @@ function M.tag_error(tag)
     if tag and (type(tag) ~= "string" or #tag > number.TAG_MAX or tag:find("%z")) then
         return ("option 'tag': a string of up to %d bytes is needed"):format(number.TAG_MAX)
     end
+end
+
+local policies = {
+    fail = C.LOCKSHM_REDIS_FAIL, wait = C.LOCKSHM_REDIS_WAIT, ["local-only"] = C.LOCKSHM_REDIS_LOCAL_ONLY,
+}
+
+--- Checks a policy of a request: nil or false, or its name.
+-- @return enum lockshm_redis_policy, or 0; or nil, error string
+function M.policy(policy)
+    if not policy then
+        return 0
+    elseif policies[policy] then
+        return policies[policy]
+    end
+    return nil, ("option 'redis_policy': 'fail', 'wait' or 'local-only' is needed, not %s"):format(tostring(policy))
 end
 
 local function duration(options, defaults, name)
@@ -114,13 +130,17 @@ function M.make(mode, defaults, options)
     local timeout, bad_timeout = duration(options, defaults, "timeout")
     local max_hold, bad_max_hold = duration(options, defaults, "max_hold")
     local renew, robust = option(options, defaults, "renew"), option(options, defaults, "robust")
-    err = bad_lease or bad_timeout or bad_max_hold or M.lease_error("lease", lease, timeout, renew)
+    local global = option(options, defaults, "global")
+    local policy, bad_policy = M.policy(option(options, defaults, "redis_policy"))
+    err = bad_lease or bad_timeout or bad_max_hold or bad_policy or M.lease_error("lease", lease, timeout, renew)
     if err then
         return nil, err
     end
     return {
         mode = mode,
-        flags = M.flags(mode, renew, robust, option(options, defaults, "fair")),
+        flags = M.flags(mode, renew, robust, option(options, defaults, "fair"), global),
+        global = global or false,
+        redis_policy = policy,
         ttl_ns = lease,
         timeout_ns = timeout,
         max_hold_ns = max_hold,
