@@ -136,9 +136,10 @@ int64_t host_lease_left(const struct lockshm *s, uint32_t index, uint64_t word);
 bool host_lease_exhausted(const struct lockshm *s, const struct shm_host_lease *r, int64_t now);
 
 /*
- * Tokens are reserved in Redis by the range: a small one with each lease, so that hosts that alternate quickly do not
- * outrun the server's clock, from which tokens continue if the server forgets them; large ones for leases that last.  A
- * small range is low at half of it, a large one at three quarters.
+ * Tokens are reserved in Redis by the range: a small one with each lease, large ones for leases that last.  A small range
+ * is low at half of it, a large one at three quarters.  If the server forgets them, tokens continue from its clock, 16 in
+ * each microsecond: ranges stay below that as long as a host begins no more than 12 holds in a microsecond, and leases
+ * change no more often than each 8.
  */
 #define STRIDE_FIRST 128
 #define STRIDE_MORE 2047 /* the most that the fence word can count */

@@ -24,6 +24,12 @@ static void let_pass(const struct peer *p, int64_t ms)
 	ck_assert(await(is_past, &when));
 }
 
+/* 16 in each microsecond since 2025. */
+static int64_t clock_tokens(const struct peer *p)
+{
+	return (p->op.reply.server_ms * 1000 - INT64_C(1735689600000000)) * 16;
+}
+
 /* As let_pass(), until the lock itself has expired: SET reads the clock after the script has, perhaps much later. */
 static void let_expire(const struct peer *p, int64_t ms)
 {
@@ -44,7 +50,7 @@ START_TEST(a_free_lock)
 	ck_ttl("lock", LONG_MS - 20000, LONG_MS);
 	ck_assert_int_ge(a->op.began, before);
 	ck_assert_int_ge(a->op.ended, a->op.began);
-	ck_assert_int_ge(a->op.reply.fence, a->op.reply.server_ms * 1024);
+	ck_assert_int_ge(a->op.reply.fence, clock_tokens(a));
 	ck_assert_int_eq(a->op.reply.queued, 0);
 	ck_status(release(a), REDIS_DONE);
 	ck_redis("0", redis, "EXISTS lock");
@@ -244,7 +250,7 @@ START_TEST(tokens_rise_after_a_loss_of_all_data)
 	for (i = 0; i < 200; i++) {
 		token = token_of(i % 2 ? a : b, _i);
 		ck_assert_int_gt(token, last);
-		ck_assert_int_ge(token, (i % 2 ? a : b)->op.reply.server_ms * 1024);
+		ck_assert_int_ge(token, clock_tokens(i % 2 ? a : b));
 		last = token;
 	}
 }
@@ -454,7 +460,31 @@ START_TEST(fence_rises_with_every_holder)
 }
 END_TEST
 
-/* The clock is a lower bound; a stride is a millisecond of it. */
+/* A host uses up to four tokens in a microsecond, and reserves a third more than it uses: what it had when all data was
+ * lost must be below the clock of the next acquire, or another host gets tokens once more.  By both paths. */
+static void ck_clock_is_faster_than_holds(struct peer *next, const char *flags)
+{
+	int64_t from_ms, before;
+
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	before = a->op.reply.fence;
+	from_ms = a->op.reply.server_ms;
+	let_pass(a, 20);
+	ck_redis("OK", redis, "FLUSHALL");
+	next->args.flags = flags;
+	ck_status(acquire_x(next), REDIS_GRANTED);
+	ck_assert_int_ge(next->op.reply.fence - before, (next->op.reply.server_ms - from_ms - 1) * 12000);
+	ck_redis("OK", redis, "FLUSHALL");
+}
+
+START_TEST(the_clock_is_faster_than_holds)
+{
+	ck_clock_is_faster_than_holds(b, "l");
+	ck_clock_is_faster_than_holds(b, "");
+}
+END_TEST
+
+/* The clock is a lower bound. */
 START_TEST(fence_survives_flushall)
 {
 	int64_t before;
@@ -582,6 +612,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_longest_lease_counts);
 	tcase_add_test(tc, reading_again_with_the_same_token);
 	tcase_add_test(tc, fence_rises_with_every_holder);
+	tcase_add_test(tc, the_clock_is_faster_than_holds);
+	tcase_add_test(tc, the_clock_is_faster_than_holds);
 	tcase_add_test(tc, fence_survives_flushall);
 	tcase_add_test(tc, fence_can_be_raised);
 	tcase_add_test(tc, inspect_changes_nothing);

@@ -10,7 +10,9 @@ if not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) ==
 	local time = redis.call('TIME')
 	local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 	if (tonumber(fence[2] or '') or 0) <= ms then
-		local base = math.max(tonumber(fence[1] or 0) or 0, math.floor((time[1] * 1000000 + time[2]) * 1.024))
+		-- As reserve() counts.
+		local clock = math.max(time[1] * 1000000 + time[2] - 1735689600000000, 1) * 16
+		local base = math.max(tonumber(fence[1] or 0) or 0, clock)
 		redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3])
 		redis.call('PEXPIRE', KEYS[6], 86400000)
 		redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
