@@ -1411,8 +1411,9 @@ struct lockshm_marks {
  * @which:   which ones; every condition given must be met; NULL = all
  * @count:   [out] how many were cleared; may be NULL
  *
- * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  Does not
- * block.
+ * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  That of a
+ * dead holder is left when a request for the key, an open or lockshm_sweep() finds the death: call that first.  Does
+ * not block.
  *
  * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not
  *         fit it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
