@@ -33,8 +33,9 @@
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,
- *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID and changes
- *    nothing, and the real hold continues until its lease or its thread ends.  The check finds accidents; it is no
+ *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID (or LOCKSHM_LOST, for
+ *    bytes of a released hold that were put back) and changes nothing, and the real hold continues until its lease or
+ *    its thread ends.  The check finds accidents; it is no
  *    defence against an attacker.
  *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
@@ -1420,8 +1421,9 @@ struct lockshm_marks {
  * @which:   which ones; every condition given must be met; NULL = all
  * @count:   [out] how many were cleared; may be NULL
  *
- * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  Does not
- * block.
+ * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  That of a
+ * dead holder is left when a request for the key, an open or lockshm_sweep() finds the death: call that first.  Does
+ * not block.
  *
  * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not
  *         fit it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).

@@ -31,8 +31,10 @@ static int init(struct lock_object *l, const struct lockshm *s, const struct loc
 {
 	lockshm_hold_t none = LOCKSHM_HOLD_INIT;
 	char text[HOLD_USE_BYTES];
-	int err = segment_valid(s) ? 0 : error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
+	int err = l ? 0 : error_set(error, LOCKSHM_INVALID, "lock is NULL");
 
+	if (!err && !segment_valid(s))
+		err = error_set(error, LOCKSHM_INVALID, "segment is NULL or closed");
 	if (!err)
 		err = acquire_check(q, &none, error);
 	if (!err && object_in_use(l, text))
@@ -50,7 +52,7 @@ LOCKSHM_EXPORT int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, c
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	int err;
 
-	if (!lock || !request)
+	if (!request)
 		return LOCKSHM_INVALID;
 	err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
 	if (!err)

@@ -125,6 +125,9 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 		return hold_leave(&g, outcome);
 	if (!set_mode(&g, false))
 		return hold_leave(&g, access_lost(&g));
-	access_grant_next(&g);
+	/* Late, and the newest: a walk would end this hold for want of time, though no request wants the lock.  One that is
+	 * appended now finds it shared; one that this load misses is due at its self-check. */
+	if (outcome != LOCKSHM_LATE || tail_index(load_acquire(&g.e->tail)) != g.h->index)
+		access_grant_next(&g);
 	return hold_leave(&g, outcome);
 }

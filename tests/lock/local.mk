@@ -8,6 +8,7 @@ tests_of_units += \
 	%D%/test-calls \
 	%D%/test-cancel \
 	%D%/test-capacity \
+	%D%/test-codes \
 	%D%/test-cooldown \
 	%D%/test-deadlock \
 	%D%/test-death \

@@ -241,6 +241,23 @@ START_TEST(a_bargeable_hold_is_released_when_its_thread_is_gone)
 }
 END_TEST
 
+/* Inside again with each hold of the streak. */
+START_TEST(a_holder_that_dies_in_its_streak_leaves_a_mark)
+{
+	struct agent *h = agent_start(), *w = agent_start();
+
+	hold_before_a_stopped_one(h, w);
+	ck_code(agent_release(h), 0);
+	if (can_barge())
+		ck_code(barge_once(h, "k"), 0);
+	agent_kill(h);
+	agent_cont(w);
+	ck_code(agent_end(w), can_barge() ? LOCKSHM_OWNER_DIED : 0);
+	ck_code(agent_release(w), 0);
+	verify_clean();
+}
+END_TEST
+
 START_TEST(other_locks_of_its_thread_go_on_meanwhile)
 {
 	struct agent *h = agent_start(), *w = agent_start();
@@ -383,6 +400,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, other_threads_do_not_take_a_bargeable_hold);
 	tcase_add_test(tc, it_is_free_once_no_waiter_is_left);
 	tcase_add_loop_test(tc, a_bargeable_hold_is_released_when_its_thread_is_gone, 0, 3);
+	tcase_add_test(tc, a_holder_that_dies_in_its_streak_leaves_a_mark);
 	tcase_add_test(tc, other_locks_of_its_thread_go_on_meanwhile);
 	tcase_add_test(tc, another_kind_of_request_waits_its_turn);
 	tcase_add_test(tc, a_bargeable_hold_is_no_deadlock);

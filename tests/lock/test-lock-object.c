@@ -434,6 +434,8 @@ START_TEST(wrong_arguments_are_refused)
 	q = request, q.report = &report;
 	ck_code(lockshm_lock_init(&l, seg, &q), LOCKSHM_INVALID);
 	ck_assert_ptr_nonnull(strstr(report.error.message, "report"));
+	ck_code(lockshm_lock_init(NULL, seg, &q), LOCKSHM_INVALID);
+	ck_assert_ptr_nonnull(strstr(report.error.message, "lock is NULL"));
 	q = request, q.tag = "a tag of thirty-one characters..";
 	ck_code(lockshm_lock_init(&l, seg, &q), LOCKSHM_INVALID);
 	ck_assert_mem_eq(&l, &before, sizeof(l));

@@ -19,12 +19,29 @@ static const char *name; /* of the segment that comes and goes */
 #define holds calls_hold
 #define now calls_now
 
-/* One round.  False = the call was over before its n-th system call. */
-static bool meets(int (*act)(struct lockshm_error *error), int fate, unsigned n)
-{
-	const struct calls_round round = { .act = act, .fate = fate, .n = n, .choice = n };
+/* The first three for any call, also an unlikely one; then each that the kernel may give. */
+static const int errors[] = { EIO, ENOMEM, EPERM, CALL_FAILS, CALL_FAILS, CALL_FAILS, CALL_FAILS, CALLS_FAIL };
+#define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
-	return calls_round(&round);
+/* One round.  False = the call was over before its n-th system call. */
+static bool meets_fate(int (*act)(struct lockshm_error *error), int fate, unsigned n, unsigned choice)
+{
+	const struct calls_round round = { .act = act, .fate = fate, .n = n, .choice = choice };
+	bool did = calls_round(&round);
+
+	ck_assert_uint_le(now->choices, 4); /* as many as errors[] goes through */
+	return did;
+}
+
+/* @error: an index of errors[]. */
+static bool meets(int (*act)(struct lockshm_error *error), int error, unsigned n)
+{
+	return meets_fate(act, errors[error], n, n + (unsigned)error);
+}
+
+static bool killed_at(int (*act)(struct lockshm_error *error), unsigned n)
+{
+	return meets_fate(act, CALL_KILLS, n, 0);
 }
 
 static int create_it(unsigned flags, struct lockshm_error *error)
@@ -111,16 +128,12 @@ START_TEST(destroy_is_killed_at_each_call)
 	for (n = 0; more; n++) {
 		lockshm_t *old = used_segment();
 
-		more = meets(destroy, CALL_KILLS, n);
+		more = killed_at(destroy, n);
 		told_before_replaced(old);
 	}
 	ck_assert_uint_gt(n, 4);
 }
 END_TEST
-
-/* The first three for any call, also an unlikely one; then those that the kernel may give. */
-static const int errors[] = { EIO, ENOMEM, EPERM, CALL_FAILS, CALLS_FAIL };
-#define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 START_TEST(destroy_fails_at_each_call)
 {
@@ -130,7 +143,7 @@ START_TEST(destroy_fails_at_each_call)
 	for (n = 0; more; n++) {
 		lockshm_t *old = used_segment();
 
-		more = meets(destroy, errors[_i], n);
+		more = meets(destroy, _i, n);
 		holds(now->leaked == 0);
 		if (now->code == 0)
 			holds(!is_there() && use(old) == LOCKSHM_NO_SEGMENT);
@@ -162,7 +175,7 @@ START_TEST(create_fails_at_each_call)
 	int (*act)(struct lockshm_error *error) = _i % 2 ? create_or_open : create;
 	unsigned n;
 
-	for (n = 0; meets(act, errors[_i / 2], n); n++) {
+	for (n = 0; meets(act, _i / 2, n); n++) {
 		holds(is_all_given_back() && is_documented(now->code));
 		holds(is_there() == (now->code == 0));
 		holds(now->code != 0 || destroy(NULL) == 0);
@@ -177,7 +190,7 @@ START_TEST(create_is_killed_at_each_call)
 {
 	unsigned n;
 
-	for (n = 0; meets(create, CALL_KILLS, n); n++) {
+	for (n = 0; killed_at(create, n); n++) {
 		holds(create_or_open(NULL) == 0);
 		ck_code(destroy(NULL), 0);
 	}
@@ -196,7 +209,7 @@ START_TEST(create_where_one_was_left_fails_at_each_call)
 		lockshm_t *old = used_segment();
 
 		store_relaxed(&old->header->state, SEGMENT_RETIRED);
-		more = meets(act, errors[_i / 2], n);
+		more = meets(act, _i / 2, n);
 		holds(is_all_given_back());
 		holds(is_documented(now->code) || now->code == (_i % 2 ? LOCKSHM_NO_SEGMENT : LOCKSHM_EXISTS));
 		holds(now->code != 0 || destroy(NULL) == 0);
@@ -211,7 +224,7 @@ START_TEST(open_fails_at_each_call)
 	unsigned n;
 
 	ck_code(create(NULL), 0);
-	for (n = 0; meets(open_and_close, errors[_i], n); n++)
+	for (n = 0; meets(open_and_close, _i, n); n++)
 		holds(is_all_given_back() && is_documented(now->code));
 	ck_code(destroy(NULL), 0);
 }

@@ -6,6 +6,7 @@
  * is "longer", "same" or "shorter": what the library's structs are, compared with this program's.
  */
 #include <lockshm.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static void create_with(lockshm_t **segment)
 
 	PREPARE(o, (struct lockshm_create_options)LOCKSHM_CREATE_INIT);
 	o.s.locks = o.s.requests = o.s.owners = 64;
+	o.s.redis = "redis://127.0.0.1:1";
 	o.s.size = 8;
 	CHECK(lockshm_create(segment, name, &o.s, &error) == LOCKSHM_INVALID && strstr(error.message, "options.size"));
 	o.s.size = 4097;
@@ -187,6 +189,40 @@ static void stat_with(lockshm_t *segment)
 	CHECK(lockshm_bridge_stat(segment, &bridge.s) == LOCKSHM_INVALID);
 }
 
+static void outcome_with(lockshm_t *segment)
+{
+	PADDED(lockshm_outcome) o;
+	struct lockshm_request q = LOCKSHM_REQUEST("job");
+	lockshm_hold_t held, awaited = LOCKSHM_HOLD_INIT;
+	lockshm_loop_t *loop;
+	struct pollfd readable = { .events = POLLIN };
+
+	PREPARE(o, (struct lockshm_outcome)LOCKSHM_OUTCOME_INIT);
+#ifdef GROWN
+	memset(&o.s.grown, CANARY, sizeof(o.s.grown));
+#endif
+	CHECK(lockshm_loop_open(segment, &loop, -1, NULL) == 0);
+	CHECK(lockshm_acquire(segment, &q, &held) == 0);
+	CHECK(lockshm_loop_acquire(loop, &q, &awaited, &q) == LOCKSHM_PENDING);
+	CHECK(lockshm_release(&held, 0) == 0);
+	readable.fd = lockshm_loop_fd(loop);
+	CHECK(poll(&readable, 1, 60000) == 1);
+	o.s.size = 8;
+	CHECK(lockshm_loop_next(loop, &o.s) == LOCKSHM_INVALID);
+	o.s.size = 4097;
+	CHECK(lockshm_loop_next(loop, &o.s) == LOCKSHM_INVALID);
+	o.s.size = sizeof(o.s);
+	/* Collected late its grant may have ended, and the wait goes on. */
+	while (lockshm_loop_next(loop, &o.s) == 0)
+		CHECK(poll(&readable, 1, 60000) == 1);
+	CHECK(o.s.size == sizeof(o.s) && o.s.status == 0 && o.s.hold == &awaited && o.s.user == &q);
+#ifdef GROWN
+	CHECK(o.s.grown == 0);
+#endif
+	CHECK_ROOM(o);
+	CHECK(lockshm_release(&awaited, 0) == 0 && lockshm_loop_close(loop) == 0);
+}
+
 /* ---------------------------------------------------------------- arguments of callbacks */
 
 static int see_lock(const struct lockshm_lock_info *lock, void *arg)
@@ -216,6 +252,28 @@ static int see_segment(const struct lockshm_segment_info *info, void *arg)
 		return 0;
 	CHECK(info->code == 0 && is_size(info->stat->size, sizeof(*info->stat)) && info->stat->locks >= 64);
 	return 9;
+}
+
+static int see_lease(const struct lockshm_lock_info *lock, void *arg)
+{
+	(void)arg;
+	CHECK(lock->lease && is_size(lock->lease->size, sizeof(*lock->lease)));
+	CHECK(lock->lease->state == LOCKSHM_HOST_LEASE_NONE || lock->lease->state == LOCKSHM_HOST_LEASE_ACQUIRING);
+	return 10;
+}
+
+/* Of a key that is wanted from a bridge that does not run. */
+static void see_host_lease(lockshm_t *segment)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST("global");
+	lockshm_hold_t awaited = LOCKSHM_HOLD_INIT;
+	lockshm_loop_t *loop;
+
+	q.flags = LOCKSHM_GLOBAL;
+	CHECK(lockshm_loop_open(segment, &loop, -1, NULL) == 0);
+	CHECK(lockshm_loop_acquire(loop, &q, &awaited, NULL) == LOCKSHM_PENDING);
+	CHECK(lockshm_show_lock(segment, LOCKSHM_KEY("global"), see_lease, NULL) == 10);
+	CHECK(lockshm_loop_close(loop) == 0);
 }
 
 static void see_all(lockshm_t *segment)
@@ -250,7 +308,9 @@ int main(int argc, char **argv)
 	marks_with(segment);
 	report_with(segment);
 	stat_with(segment);
+	outcome_with(segment);
 	see_all(segment);
+	see_host_lease(segment);
 	CHECK(lockshm_close(segment) == 0);
 	CHECK(lockshm_destroy(name, NULL) == 0);
 	return 0;
