@@ -27,7 +27,9 @@ if test "$PHP_LOCKSHM" != "no"; then
   fi
 
   PHP_EVAL_INCLINE([$LOCKSHM_CFLAGS])
-  PHP_EVAL_LIBLINE([$LOCKSHM_LIBS], [LOCKSHM_SHARED_LIBADD])
+  dnl php-fpm starts as root, so the module looks for the library where the loader looks and nowhere else.  PHP_EVAL_LIBLINE
+  dnl adds a run path for each -L, and libtool one for each library that it finds itself.
+  LOCKSHM_SHARED_LIBADD=`echo " $LOCKSHM_LIBS" | sed 's/ -l/ -Wl,-l/g'`
   PHP_SUBST([LOCKSHM_SHARED_LIBADD])
 
   PHP_NEW_EXTENSION([lockshm],

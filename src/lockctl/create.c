@@ -150,6 +150,27 @@ static void parse(int argc, char **argv, struct lockshm_create_options *settings
 		usage_error("Redis options are given, but --redis names no server");
 }
 
+/** Something has the name, but no segment that create --or-open could use: why not, since rm may not help either. */
+static bool is_in_the_way(const char *name, struct lockshm_error *error)
+{
+	lockshm_t *segment;
+	int code = lockshm_open(&segment, name, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, error);
+
+	if (code >= 0)
+		lockshm_close(segment);
+	return code < 0 && code != LOCKSHM_NO_SEGMENT;
+}
+
+static int create_failed(int code, const struct lockshm_error *error, const char *name)
+{
+	struct lockshm_error reason;
+
+	if (code != LOCKSHM_EXISTS || !is_in_the_way(name, &reason))
+		return failed(code, error);
+	message("a file of that name exists already: %s", reason.message);
+	return EXIT_FAILED;
+}
+
 int lockctl_create(int argc, char **argv)
 {
 	struct lockshm_create_options settings = LOCKSHM_CREATE_INIT;
@@ -161,5 +182,5 @@ int lockctl_create(int argc, char **argv)
 	name = args_segment(argc, argv);
 	args_end(argc, argv);
 	code = lockshm_create(NULL, name, &settings, &error);
-	return code < 0 ? failed(code, &error) : EXIT_OK;
+	return code < 0 ? create_failed(code, &error, name) : EXIT_OK;
 }

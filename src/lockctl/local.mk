@@ -5,6 +5,7 @@ lockctl_SOURCES = \
 	%D%/ack.c \
 	%D%/blocker.c \
 	%D%/bridge.c \
+	%D%/circles.c \
 	%D%/create.c \
 	%D%/guard-args.c \
 	%D%/guard.c \

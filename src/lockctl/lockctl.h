@@ -33,6 +33,19 @@ int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
 int lockctl_verify(int argc, char **argv);
 
+/* --- lockctl/circles.c --------------------------------------------------------------------------------- */
+
+/** Waits behind locks that lockctl holds.  Begin with zeros. */
+struct circles {
+	struct holder *holder;
+	struct wait *wait;
+	size_t holders, waits;
+};
+
+void circles_add(struct circles *circles, const struct lockshm_lock_info *lock);
+/** A line for each circle; then free everything. */
+void circles_end(struct circles *circles, FILE *out);
+
 /* --- lockctl/left-out.c ------------------------------------------------------------------------------- */
 
 /** How many files ls could not look at, if any. */

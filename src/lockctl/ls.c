@@ -45,6 +45,7 @@ struct listing {
 	struct selection selection;
 	struct json json;
 	struct table table;
+	struct circles circles;
 };
 
 /** @segment may be NULL; @array is the name of the JSON array. */
@@ -220,6 +221,8 @@ static void list_rows(struct listing *listing, const struct lockshm_lock_info *l
 		request_row(&listing->table, lock, i);
 		table_order(&listing->table, order_of(selection, lock, lock->requests[i]->age_ns));
 	}
+	if (selection->waiting && !selection->pid)
+		circles_add(&listing->circles, lock);
 }
 
 static int list_lock(const struct lockshm_lock_info *found, void *arg)
@@ -270,6 +273,7 @@ static int list_locks(lockshm_t *segment, const char *name, struct listing *list
 	listing_end(listing);
 	if (listing->format == FORMAT_HUMAN)
 		print_global_keys(segment);
+	circles_end(&listing->circles, stdout);
 	return code < 0 ? failed(code, NULL) : EXIT_OK;
 }
 

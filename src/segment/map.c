@@ -27,8 +27,6 @@
 
 static int check_identity(const struct shm_header *h, struct lockshm_error *error)
 {
-	if (h->magic != SHM_MAGIC)
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)" FOREIGN);
 	if (h->canary != SHM_CANARY)
 		return error_set(error, LOCKSHM_VERSION, "made on a machine of another byte order" REMOVE);
 	if (h->format != SHM_FORMAT)
@@ -38,7 +36,7 @@ static int check_identity(const struct shm_header *h, struct lockshm_error *erro
 	if (h->layout != segment_layout())
 		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout" REMOVE);
 	if (h->feature_incompat & ~FEATURE_DOORBELLS)
-		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx)",
+		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx): remove the segment or use the same version",
 				 (unsigned long long)(h->feature_incompat & ~FEATURE_DOORBELLS));
 	if (h->check != segment_check(h))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)" REMOVE);
@@ -81,9 +79,6 @@ static int check_file(const struct stat *st, unsigned flags, struct lockshm_erro
 	if (!(flags & LOCKSHM_OPEN_ANY_OWNER) && st->st_uid != 0 && st->st_uid != geteuid())
 		return error_set(error, LOCKSHM_PERMISSION,
 				 "owned by uid %u, neither you nor root, so it is not trusted", (unsigned)st->st_uid);
-	if (st->st_size < (off_t)sizeof(struct shm_header))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %lld bytes are less than a header" REMOVE,
-				 (long long)st->st_size);
 	return 0;
 }
 
@@ -196,8 +191,10 @@ static int read_header(struct shm_header *h, int fd, struct lockshm_error *error
 
 	if (n < 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "pread");
+	if (!segment_begins(h, (size_t)n))
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)" FOREIGN);
 	if (n != (ssize_t)sizeof(*h))
-		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: the header cannot be read" REMOVE);
+		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %zd bytes are less than a header" REMOVE, n);
 	return 0;
 }
 

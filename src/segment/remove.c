@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,15 +36,22 @@ static int open_for_removal(const char *path)
 	return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/* A file that is too short to be anything passes, too.  0 or an errno. */
+bool segment_begins(const void *bytes, size_t n)
+{
+	static const uint64_t magic = SHM_MAGIC;
+
+	return memcmp(bytes, &magic, n < sizeof(magic) ? n : sizeof(magic)) == 0;
+}
+
+/* 0 or an errno. */
 static int begins_like_segment(int fd)
 {
 	uint64_t magic;
 	ssize_t n = pread(fd, &magic, sizeof(magic), 0);
 
 	if (n < 0)
-		return errno;
-	return n < (ssize_t)sizeof(magic) || magic == SHM_MAGIC ? 0 : EMEDIUMTYPE;
+		return errno == ESPIPE ? EMEDIUMTYPE : errno;
+	return segment_begins(&magic, (size_t)n) ? 0 : EMEDIUMTYPE;
 }
 
 /* Without memory, and without access to a page that the file may lose meanwhile. */

@@ -245,6 +245,8 @@ MUST_CHECK int segment_create(struct lockshm **out, const char *name, const stru
  * longer, blocked; else the errno of what failed, EWOULDBLOCK while another remover has its turn.
  */
 int segment_clear_retired(const char *name);
+/* Can @n bytes be the beginning of a segment, perhaps one that was cut off? */
+bool segment_begins(const void *bytes, size_t n);
 
 /* ---------------------------------------------------------------- map.c, for create.c */
 

@@ -36,21 +36,49 @@ head -c 100 "$dir/good" >"$file"
 every_command BAD_SEGMENT
 { head -c 64 "$dir/good"; head -c $((size - 64)) /dev/zero | tr '\0' '\377'; } >"$file"
 every_command BAD_SEGMENT
-# Files that do not look like segments are not listed.
+# Files that do not look like segments are not listed.  No message advises what then fails: lockctl rm leaves the file of
+# another program alone.
+foreign()
+{
+	for command in "show $seg key" "create $seg" "create $seg --or-open"; do
+		# shellcheck disable=SC2086
+		expect 1 lockctl $command
+		says stderr "choose another segment name, or remove the file if it is yours"
+		! grep -q "lockctl rm" "$dir/stderr" || fail "lockctl rm is advised: $command"
+	done
+	expect 1 lockctl create "$seg"
+	says stderr exists
+	! grep -qe --or-open "$dir/stderr" || fail "--or-open is advised"
+	expect 1 lockctl rm "$seg"
+	says stderr "is no lockshm segment: if it is yours, remove the file by hand"
+	[ -e "$file" ] || fail "rm removed a file that is no segment"
+}
+printf LOCK >"$file"
+every_command ""
+says_truncated() { lockctl show "$seg" key 2>&1 | grep -q "^lockctl: show $seg: truncated: .* lockctl rm removes it$"; }
+says_truncated || fail "four bytes of a segment are not truncated"
 : >"$file"
 every_command ""
+says_truncated || fail "an empty file is not truncated"
+expect 1 lockctl create "$seg"
+says stderr "lockctl rm removes it"
+printf hi >"$file"
+every_command ""
+foreign
 echo "some text" >"$file"
 every_command ""
+foreign
 head -c "$size" /dev/zero >"$file"
 every_command ""
+foreign
 head -c "$size" /dev/zero | tr '\0' '\377' >"$file"
 every_command ""
-expect 1 lockctl create "$seg"
-says stderr exists
-# rm leaves the file of another program alone, and removes a damaged segment.
-expect 1 lockctl rm "$seg"
-says stderr "no lockshm segment"
-[ -e "$file" ] || fail "rm removed a file that is no segment"
+foreign
+rm "$file"
+mkfifo "$file"
+foreign
+rm "$file"
+# A damaged segment is removed.
 { head -c 64 "$dir/good"; head -c $((size - 64)) /dev/zero; } >"$file"
 expect 0 lockctl rm "$seg"
 [ ! -e "$file" ] || fail "rm left the damaged file"

@@ -167,6 +167,40 @@ says stderr "'name' is not key, age or waiters"
 expect 2 lockctl ls "$seg" --sort age --json
 expect 2 lockctl ls "$seg" --pid 0
 
+# Nested runs in opposite order, and of one key: circles that are no deadlock of two threads.  A mere wait is none.
+nested()
+{
+	start "$LOCKCTL" run "$seg" "$1" -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done; "$1" run "$2" "$3" -w 20s --tag inner true' \
+		"$dir/both" "$LOCKCTL" "$seg" "$2" 2>/dev/null
+	eventually held "$1"
+}
+expect 0 lockctl ls "$seg" --waiting
+grep -q circle "$dir/stdout" && fail "a circle without nested runs"
+nested left right
+one=$pid
+nested right left
+other=$pid
+nested same same
+same=$pid
+touch "$dir/both"
+eventually waiters left 1
+eventually waiters right 1
+eventually waiters same 1
+expect 0 lockctl ls "$seg" --waiting
+inner() { field 5 waiter "$1"; }
+{ grep -Fx "circle of waits: $(inner left) (inner) waits for 'left' of $one (sh), which runs $(inner right) (inner), which\
+ waits for 'right' of $other (sh), which runs $(inner left) (inner)" "$dir/stdout" ||
+	grep -Fx "circle of waits: $(inner right) (inner) waits for 'right' of $other (sh), which runs $(inner left) (inner), which\
+ waits for 'left' of $one (sh), which runs $(inner right) (inner)" "$dir/stdout"; } >/dev/null || fail "no circle of two"
+says stdout "circle of waits: $(inner same) (inner) waits for 'same' of $same (sh), which runs $(inner same) (inner)"
+equal circles "$(grep -c circle "$dir/stdout")" 2
+for waiter in $(inner left) $(inner right) $(inner same); do
+	kill -TERM "$waiter"
+done
+for runner in "$one" "$other" "$same"; do
+	eventually finished "$runner"
+done
+
 # CJK and emoji take two columns, combining characters none; the columns stay aligned.
 cjk=$(printf '\346\227\245\346\234\254\350\252\236')
 emoji=$(printf '\360\237\230\200\360\237\230\200')

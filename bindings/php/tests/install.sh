@@ -45,6 +45,11 @@ cd "$source"
 { phpize && ./configure && make && make install INSTALL_ROOT="$work/root"; } >"$work/log" 2>&1 || fail "make install" "$work/log"
 installed=$work/root$(php-config --extension-dir)/lockshm.so
 [ -e "$installed" ] || fail "no lockshm.so under $work/root" "$work/log"
+if command -v readelf >/dev/null; then
+	readelf -d "$installed" >"$work/log"
+	! grep -E '\((RPATH|RUNPATH)\)' "$work/log" || fail "the module has a load path" "$work/log"
+	grep -q 'NEEDED.*liblockshm\.so\.0' "$work/log" || fail "the module is not linked with the library" "$work/log"
+fi
 pass
 
 mkdir "$work/example"
