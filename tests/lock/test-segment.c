@@ -151,7 +151,7 @@ START_TEST(options_are_checked)
 		{ "owners", 64, 64, 0, 0600, 0, 0 },	   { "owners", 64, 64, UINT32_MAX, 0600, 0, 0 },
 		{ "mode", 64, 64, 4, 0400, 0, 0 },	   { "mode", 64, 64, 4, 0, 0, 0 },
 		{ "mode", 64, 64, 4, 04600, 0, 0 },	   { "flags", 64, 64, 4, 0600, 0x80000000, 0 },
-		{ "size", 64, 64, 4, 0600, 0, 1 },
+		{ "size", 64, 64, 4, 0600, 0, 16 },
 	};
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	const char *name = other_name("bad");
