@@ -41,6 +41,8 @@ struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create
 	segment = pecalloc(1, sizeof(*segment), 1);
 	segment->handle = handle;
 	segment->options = *options;
+	segment->options.redis = options->redis ? pestrdup(options->redis, 1) : NULL;
+	segment->options.redis_prefix = options->redis_prefix ? pestrdup(options->redis_prefix, 1) : NULL;
 	segment->options.flags |= LOCKSHM_CREATE_OR_OPEN;
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
 	segment->next = LK_G(segments);
@@ -111,5 +113,7 @@ void lk_segment_close(struct lk_segment *segment)
 	if (segment->retired)
 		lockshm_close(segment->retired);
 	lockshm_close(segment->handle);
+	pefree((char *)segment->options.redis, 1);
+	pefree((char *)segment->options.redis_prefix, 1);
 	pefree(segment, 1);
 }
