@@ -290,7 +290,8 @@ struct lockshm_report {
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out; looks
 					   *   at each holder, where a try looks at one */
 #define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
-#define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire() */
+#define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire();
+					       * without effect where the segment makes the key global */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
 #define LOCKSHM_ROBUST 0x20u              /**< guards data that a dead holder may leave torn: tell its next holders */
 /** @} */
@@ -358,10 +359,11 @@ struct lockshm_create_options {
 	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0), <= 10 s */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum */
 	uint32_t reserved;        /**< 0 */
+	const char *global_keys;  /**< keys that are global for every request, see lockshm_create(); NULL = none */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
 	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, LOCKSHM_CAST_(gid_t, -1), 0, 0, NULL, NULL, \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0, 0 }
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0, 0, NULL }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -390,9 +392,15 @@ struct lockshm_create_options {
  * can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed names in the
  * bridge's credentials directory, see lockshm-bridge(8).  This call contacts no server.
  *
+ * options.global_keys is "*", all keys, or prefixes separated by commas, "user:,job:": every request for a key that
+ * begins with one of them is global, in every call of every program and binding, as with LOCKSHM_GLOBAL.  So these
+ * keys have at most LOCKSHM_GLOBAL_KEY_MAX bytes.  At most 255 bytes, each prefix LOCKSHM_KEY_SHOWN_MAX; a prefix
+ * contains neither a comma nor '*'.  It cannot be changed: remove the segment and make it anew.  All hosts should
+ * have the same; their bridges log another one.
+ *
  * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
  *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
- *         URI);
+ *         URI, global_keys that are none or without redis);
  *         LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the group);
  *         LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with
  *         LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().
@@ -532,7 +540,7 @@ int lockshm_current(lockshm_t *segment);
  * the grant, or from the owner's last lockshm_renew(); then the lease ends like any other.  If max_hold_ns is less than
  * ttl_ns it is the lease.
  *
- * With LOCKSHM_GLOBAL the key is taken on this host first, in the same queue as without.  The request then waits for
+ * With LOCKSHM_GLOBAL, and for a key of options.global_keys of lockshm_create(), the key is taken on this host first, in the same queue as without.  The request then waits for
  * the host lease: the one lease that this host has of the key in Redis, shared by all its processes, and exclusive if
  * the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
  * once another host waits, only for 64 holds, or for as many of up to 1,024 as begin within 5 ms, and in no case for
@@ -1188,6 +1196,7 @@ struct lockshm_lock_info {
 	size_t waiters;           /**< the following ones, in the order in which they will be granted */
 	const struct lockshm_request_info *const *requests; /**< valid during the callback */
 	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
+	uint64_t global;          /**< 1 = the segment makes every request for it global, see lockshm_create() */
 };
 
 /** Called for each lock; a value other than 0 ends the iteration and becomes the result: a positive one is no code. */
@@ -1311,9 +1320,10 @@ struct lockshm_bridge_stat {
 	uint64_t commands;      /**< scripts sent to Redis */
 	uint64_t errors;        /**< of those, without a reliable reply */
 	uint64_t grants;        /**< holds granted under leases */
+	char global_keys[256];  /**< as given to lockshm_create(); "" = none */
 };
 #define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
-	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
 
 /**
  * lockshm_bridge_stat - the Redis settings of a segment, its bridge, and event counts

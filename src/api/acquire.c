@@ -6,6 +6,7 @@
 
 #include "global/acquire.h"
 #include "hold/acquire-fast.h"
+#include "segment/global-keys.h"
 #include "service/service.h"
 #include "sys/error.h"
 #include "sys/sized.h"
@@ -17,7 +18,10 @@ int acquire_dispatch(struct lockshm *s, const struct lockshm_request *q, const s
 
 	if (err)
 		return err;
-	return q->flags & LOCKSHM_GLOBAL ? global_acquire(s, q, hold, error) : acquire_local(s, q, given, hold, error);
+	/* That of a lock object was decided when the object met the segment, and here is a part of its key. */
+	if (q->flags & LOCKSHM_GLOBAL || (!given && segment_makes_global(s, q->key, q->key_len)))
+		return global_acquire(s, q, hold, error);
+	return acquire_local(s, q, given, hold, error);
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "lock/request.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"
+#include "segment/global-keys.h"
 #include "sys/error.h"
 #include "sys/hash.h"
 #include "sys/sized.h"
@@ -206,6 +207,7 @@ static int fill_lock(struct view *v, const struct shm_entry *e, const struct ide
 	}
 	list_requests(v, n);
 	fill_lease(v, id);
+	lock->global = segment_makes_global(v->s, lock->key, lock->key_shown);
 	(void)damage_read(v->s, e, &lock->previous);
 	/* Behind the mark: that keeps the entry. */
 	if (!entry_is(e, id->id, id->len)) {
@@ -266,6 +268,7 @@ LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t
 		/* The caller has the key, even if no entry is for it now. */
 		v.lock.key = key;
 		v.lock.key_len = key_len;
+		v.lock.global = segment_makes_global(segment, key, key_len);
 		v.lock.key_shown = key_len < LOCKSHM_KEY_SHOWN_MAX ? key_len : LOCKSHM_KEY_SHOWN_MAX;
 		err = fn(&v.lock, arg);
 	}

@@ -4,16 +4,21 @@
 
 #include "api/acquire.h"
 #include "hold/acquire-fast.h"
+#include "segment/global-keys.h"
 #include "sys/error.h"
 #include "sys/sized.h"
 
 #define OWN_TIMEOUT INT64_MIN /* the one of the object's request */
 
-static int check_object(const struct lockshm_request *q, struct lockshm_error *error)
+static int check_object(const struct lockshm *s, const struct lockshm_request *q, struct lockshm_error *error)
 {
+	bool global = q->flags & LOCKSHM_GLOBAL || segment_makes_global(s, q->key, q->key_len);
+
 	if (q->report || q->canceller || q->deadline_ns)
 		return error_set(error, LOCKSHM_INVALID, "a lock object has no report, canceller or deadline_ns");
-	if (q->flags & LOCKSHM_GLOBAL && q->key_len > OBJECT_KEY_BYTES)
+	if (global && q->flags & LOCKSHM_ROBUST)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, and the segment makes this one global");
+	if (global && q->key_len > OBJECT_KEY_BYTES)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG,
 				 "a global key of a lock object has at most %d bytes, this one %zu", OBJECT_KEY_BYTES,
 				 q->key_len);
@@ -33,7 +38,7 @@ static int init(struct lock_object *l, const struct lockshm *s, const struct loc
 	if (!err && object_in_use(l, text))
 		err = error_set(error, LOCKSHM_INVALID, "this lock object is %s: unlock it first", text);
 	if (!err)
-		err = check_object(q, error);
+		err = check_object(s, q, error);
 	if (!err)
 		object_fill(l, s, q);
 	return err;

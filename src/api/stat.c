@@ -169,6 +169,7 @@ static int fill_bridge_stat(const struct lockshm *segment, struct lockshm_bridge
 	memcpy(stat->servers, segment->redis.servers, sizeof(stat->servers) - 1);
 	memcpy(stat->prefix, segment->redis.prefix, sizeof(stat->prefix) - 1);
 	memcpy(stat->host, segment->redis.host, sizeof(segment->redis.host));
+	memcpy(stat->global_keys, segment->redis.global_keys, sizeof(stat->global_keys) - 1);
 	stat->policy = (int)segment->redis.policy;
 	stat->quorum = (segment->redis.flags & REDIS_QUORUM) != 0;
 	stat->ttl_ns = LOCKSHM_MS((int64_t)segment->redis.ttl_ms);

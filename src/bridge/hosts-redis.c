@@ -43,6 +43,7 @@ void host_self_make(struct host_self *self, struct lockshm *s, const char *name)
 	escape(self->name, sizeof(self->name), name && *name ? name : "?");
 	escape(self->segment, sizeof(self->segment), *s->name == '/' ? s->name + 1 : s->name);
 	escape(self->prefix, sizeof(self->prefix), s->redis.prefix);
+	escape(self->global, sizeof(self->global), s->redis.global_keys);
 	strcpy(self->servers, quorum ? "quorum:" : "");
 	escape(self->servers + strlen(self->servers), sizeof(self->servers) - strlen(self->servers), s->redis.servers);
 	self->redis = s->redis;
@@ -50,8 +51,8 @@ void host_self_make(struct host_self *self, struct lockshm *s, const char *name)
 
 static void put_text(const struct host_self *self, char out[HOST_TEXT_MAX + 1])
 {
-	snprintf(out, HOST_TEXT_MAX + 1, "name=%s segment=%s prefix=%s ttl=%llu servers=%s", self->name, self->segment,
-		 self->prefix, (unsigned long long)self->redis.ttl_ms, self->servers);
+	snprintf(out, HOST_TEXT_MAX + 1, "name=%s segment=%s prefix=%s ttl=%llu%s%s servers=%s", self->name, self->segment,
+		 self->prefix, (unsigned long long)self->redis.ttl_ms, *self->global ? " global=" : "", self->global, self->servers);
 }
 
 /* ---------------------------------------------------------------- entries */
@@ -75,6 +76,8 @@ static void take_word(struct host_entry *entry, const char *word)
 		entry->prefix = v;
 	else if ((v = value_of(word, "ttl=")))
 		entry->ttl_ms = strtoull(v, NULL, 10);
+	else if ((v = value_of(word, "global=")))
+		entry->global = v;
 	else if ((v = value_of(word, "servers=")))
 		entry->servers = v;
 }
@@ -82,7 +85,7 @@ static void take_word(struct host_entry *entry, const char *word)
 /* Another program may have stored anything: then it is no entry, and no byte of it drives a terminal. */
 static void take_member(const char *member, size_t len, int64_t age_ms, hosts_fn fn, void *arg)
 {
-	struct host_entry entry = { .age_ms = age_ms, .segment = "", .prefix = "", .servers = "" };
+	struct host_entry entry = { .age_ms = age_ms, .segment = "", .prefix = "", .global = "", .servers = "" };
 	char text[REDIS_HOST_BYTES + 1 + HOST_TEXT_MAX + 1], *at = text, *word;
 	size_t i;
 

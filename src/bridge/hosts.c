@@ -124,6 +124,9 @@ bool host_differs(const struct host_self *self, const struct host_entry *entry, 
 		snprintf(out, size, "has a lease time of %llu ms, this one %llu ms: make both segments with the same "
 				    "--redis-ttl", (unsigned long long)entry->ttl_ms,
 			 (unsigned long long)self->redis.ttl_ms);
+	else if (strcmp(entry->global, self->global) != 0)
+		snprintf(out, size, "has the global keys \"%.200s\", this one \"%.200s\": a key of one list alone is not exclusive "
+				    "across both; make both segments with the same --global-keys", entry->global, self->global);
 	else
 		return false;
 	return true;

@@ -13,13 +13,13 @@
 
 #define HOST_NAME_LONGEST 64 /* bytes, percent-escaped */
 #define HOST_SERVERS_MAX 1000 /* bytes of the list of servers in an entry; of a longer one the begin */
-#define HOST_TEXT_MAX 2000 /* bytes of an entry */
+#define HOST_TEXT_MAX 2800 /* bytes of an entry */
 
 /* A host as the list has it; texts are percent-escaped, so printable. */
 struct host_entry {
 	char id[REDIS_HOST_BYTES + 1];
 	char name[HOST_NAME_LONGEST + 1];
-	const char *segment, *prefix, *servers; /* valid during the call */
+	const char *segment, *prefix, *global, *servers; /* valid during the call */
 	uint64_t ttl_ms;
 	int64_t age_ms; /* since it was stored */
 };
@@ -29,6 +29,7 @@ struct host_self {
 	char name[HOST_NAME_LONGEST + 1];
 	char segment[256];
 	char prefix[3 * REDIS_PREFIX_BYTES];
+	char global[3 * GLOBAL_KEYS_BYTES];
 	char servers[HOST_SERVERS_MAX + 1];
 	struct shm_redis redis;
 };

@@ -54,6 +54,8 @@ int lease_wait_check(const struct lockshm *s, const struct lockshm_request *q, s
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
 				 q->redis_policy);
+	if (q->flags & LOCKSHM_ROBUST)
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, and the segment makes this one global");
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;

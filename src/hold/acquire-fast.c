@@ -15,7 +15,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q, given);
-	if (!key || ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry])))
+	if (!key || (!global && load_relaxed32(&key->entry) & KNOWN_GLOBAL) || ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry])))
 		return NOT_TAKEN;
 	a.ttl_ns = q->ttl_ns;
 	a.now = deadline_clock(self->segment, q->ttl_ns);
@@ -56,7 +56,7 @@ int acquire_join(struct participant *self, const struct lockshm_request *q, cons
 		 struct hold *h, int64_t now)
 {
 	struct lockshm *s = self->segment;
-	struct acquire a = { .owner = self->ref, .entry = load_relaxed32(&key->entry), .ttl_ns = q->ttl_ns, .now = now };
+	struct acquire a = { .owner = self->ref, .entry = known_entry(key), .ttl_ns = q->ttl_ns, .now = now };
 	struct shm_entry *e = &s->entries[a.entry];
 	uint32_t index = self->free_request, newest, tries;
 	struct shm_request *r = &s->requests[index];

@@ -55,7 +55,8 @@ static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, co
 
 /*
  * Order: first what may call a function, then the clock, then what needs registers.
- * @given: see key_of().  @plain: no tag, and a case off the straight line may be left to the slow path.
+ * @given: see key_of().  @plain: no tag, and a case off the straight line may be left to the slow path; so is a key that
+ * the segment makes global.  Else the request is local, or the local part of a global one.
  */
 static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q,
 				   const struct known_key *given, struct hold *h, bool plain)
@@ -74,7 +75,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	a.now = deadline_clock(self->segment, q->ttl_ns);
 	s = self->segment;
 	index = self->free_request;
-	a.entry = load_relaxed32(&key->entry);
+	a.entry = plain ? load_relaxed32(&key->entry) : known_entry(key);
 	if (unlikely(a.entry >= s->n_locks) || unlikely(segment_retired(s)))
 		return NOT_TAKEN;
 	r = &s->requests[index];

@@ -66,7 +66,7 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	uint64_t word = self->barge.word, next = word_with_state(word_renewed(word), state);
 	uint32_t entry = self->barge.entry;
 
-	if (load_relaxed32(&known->entry) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
+	if (known_entry(known) != entry || !entry_is(&s->entries[entry], known->id.id, known->id.len))
 		return false;
 	/* Only this thread fills the records of its chunks: a record that is bargeable now can be ended and freed
 	 * before the CAS, but cannot become another request, which these stores would corrupt. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "segment/global-keys.h"
+
 #define WORDS (sizeof(struct lock_object) / sizeof(uint64_t))
 #define WORD_OF(field) (offsetof(struct lock_object, field) / sizeof(uint64_t))
 
@@ -75,7 +77,7 @@ void object_remember(struct lock_object *l, bool held)
 	uint64_t word;
 
 	if (!self || self->uid != h->owner || h->renewal || h->moved || h->host_lease || h->streak ||
-	    l->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL))
+	    l->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL | OBJECT_BY_SEGMENT))
 		return;
 	r = &self->segment->requests[h->index];
 	word = load_acquire(&r->word);
@@ -117,6 +119,9 @@ static void know_key(struct lock_object *l, const struct lockshm *s, const void 
 	l->id[1] = id.id[1];
 	l->number = s->number;
 	l->entry = ENTRY_NONE;
+	l->flags &= ~OBJECT_BY_SEGMENT;
+	if (segment_makes_global(s, key, l->key_len))
+		l->flags |= OBJECT_BY_SEGMENT;
 	l->seal = 0;
 	l->check = object_check(l);
 }
@@ -170,7 +175,9 @@ void object_request(const struct lock_object *l, struct lockshm_request *q, char
 	q->key = l->key;
 	q->key_len = l->key_len;
 	q->mode = l->mode;
-	q->flags = l->flags;
+	q->flags = l->flags & ~OBJECT_BY_SEGMENT;
+	if (l->flags & OBJECT_BY_SEGMENT)
+		q->flags |= LOCKSHM_GLOBAL;
 	q->ttl_ns = l->ttl_ns;
 	q->timeout_ns = l->timeout_ns;
 	q->tag = *tag ? tag : NULL;

@@ -24,6 +24,9 @@
 #define OBJECT_CHECK UINT64_C(0x6b63656863206b6c)
 #define OBJECT_IDLE UINT64_C(0x656c64692e2e2e2e)
 
+/* Not a public flag: its segment makes the key global. */
+#define OBJECT_BY_SEGMENT 0x40000000u
+
 #define OBJECT_TAG_WORDS 4
 #define OBJECT_KEY_BYTES 64 /* of a longer key only the identity is kept: as many as an entry shows */
 

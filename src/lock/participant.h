@@ -18,9 +18,20 @@
 /* A key before the lookup: its identity, and the entry it had last. */
 struct known_key {
 	struct identity id;
-	uint32_t entry; /* ENTRY_NONE = not known */
+	uint32_t entry; /* ENTRY_NONE = not known; KNOWN_GLOBAL */
 	uint32_t pad;
 };
+
+/*
+ * In the cache: the segment makes every request for the key a global one.  An index with this bit is none, so what takes
+ * it for one takes the slow path, which goes by the request; what is for global requests leaves it out.
+ */
+#define KNOWN_GLOBAL (1u << 31)
+
+static inline uint32_t known_entry(const struct known_key *k)
+{
+	return load_relaxed32(&k->entry) & ~KNOWN_GLOBAL;
+}
 
 /*
  * A key this thread used lately: saves the keyed hash and the search.  Up to 16 bytes are compared by length, first and

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lock/table.h"
+#include "segment/global-keys.h"
 
 /* ---------------------------------------------------------------- tags, eight at a time */
 
@@ -86,6 +87,11 @@ static inline void cache_bytes(struct cached_key *c, const unsigned char *key, s
 		memcpy(c->middle, key + 8, len - 16);
 }
 
+static inline uint32_t cache_mark(const struct lockshm *s, const unsigned char *key, size_t len)
+{
+	return segment_makes_global(s, key, len) ? KNOWN_GLOBAL : 0;
+}
+
 /* table.c: put @key into @c of the thread's cache, with a probed entry. */
 void table_cache_probe(struct participant *self, struct cached_key *c, const unsigned char *key, struct key_ends ends,
 		       size_t len);
@@ -101,7 +107,7 @@ static inline void table_cache(struct participant *self, const unsigned char *ke
 	ends = key_ends(key, id->len);
 	c = cache_place(self, ends, id->len);
 	c->known.id = *id;
-	c->known.entry = entry;
+	c->known.entry = entry | cache_mark(self->segment, key, id->len);
 	cache_bytes(c, key, ends, id->len);
 }
 

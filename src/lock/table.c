@@ -79,7 +79,7 @@ void table_cache_probe(struct participant *self, struct cached_key *c, const uns
 		       size_t len)
 {
 	hash_key(&c->known.id, self->segment->hash_secret, key, len);
-	c->known.entry = probe(self->segment, &c->known.id);
+	c->known.entry = probe(self->segment, &c->known.id) | cache_mark(self->segment, key, len);
 	cache_bytes(c, key, ends, len);
 }
 

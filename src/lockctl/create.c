@@ -10,6 +10,7 @@ enum {
 	OPTION_REQUESTS,
 	OPTION_OWNERS,
 	OPTION_MODE,
+	OPTION_GLOBAL_KEYS,
 	OPTION_GROUP,
 	OPTION_TOKEN_FLOOR,
 	OPTION_OR_OPEN,
@@ -25,6 +26,7 @@ enum {
 };
 
 static const struct option options[] = {
+	{ "global-keys", required_argument, NULL, OPTION_GLOBAL_KEYS },
 	{ "group", required_argument, NULL, OPTION_GROUP },
 	{ "help", no_argument, NULL, 'h' },
 	{ "locks", required_argument, NULL, OPTION_LOCKS },
@@ -80,6 +82,9 @@ static void set_redis(int option, struct lockshm_create_options *settings)
 	switch (option) {
 	case OPTION_REDIS:
 		settings->redis = optarg;
+		break;
+	case OPTION_GLOBAL_KEYS:
+		settings->global_keys = optarg;
 		break;
 	case OPTION_REDIS_LEASES:
 		settings->redis_leases = capacity("--redis-leases", optarg);

@@ -101,8 +101,28 @@ static int acquire_global(struct guard *guard, lockshm_t *segment)
 	return code;
 }
 
+static int take_global(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct guard *guard = arg;
+
+	if (lock->global)
+		guard->request.flags |= LOCKSHM_GLOBAL;
+	return 0;
+}
+
+/** The segment may make the key global without --global. */
+static void complete_request(struct guard *guard, lockshm_t *segment)
+{
+	(void)lockshm_show_lock(segment, guard->key.bytes, guard->key.len, take_global, guard);
+	if (guard->request.redis_policy && !(guard->request.flags & LOCKSHM_GLOBAL))
+		usage_error("--redis-policy needs --global");
+	if (guard->request.flags & LOCKSHM_ROBUST && guard->request.flags & LOCKSHM_GLOBAL)
+		usage_error("--robust does not go with a global key: no host learns of the damage of another");
+}
+
 bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 {
+	complete_request(guard, segment);
 	guard->code = guard->request.flags & LOCKSHM_GLOBAL ? acquire_global(guard, segment) : acquire(guard, segment);
 	if (guard->code < 0) {
 		*status = not_acquired(guard, guard->code);

@@ -142,6 +142,7 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 	requests_json(json, "holders", lock->requests, lock->holders);
 	/* Without requests there is no array to offset into. */
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
+	json_bool(json, "global", lock->global);
 	lease_json(json, lock->lease);
 }
 
@@ -361,6 +362,8 @@ void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 
 	fprintf(out, "key      %s (%zu bytes)\n", key, lock->key_len);
 	fprintf(out, "mode     %s\n", mode ? mode : "free");
+	if (lock->global)
+		fputs("global   every request, by the segment\n", out);
 	if (lock->damaged) {
 		char *previous = format_previous(&lock->previous);
 

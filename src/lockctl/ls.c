@@ -254,6 +254,19 @@ static int list_lock(const struct lockshm_lock_info *found, void *arg)
 	return 0;
 }
 
+/** Which keys are global without a flag of the request. */
+static void print_global_keys(lockshm_t *segment)
+{
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+	char *keys;
+
+	if (lockshm_bridge_stat(segment, &stat) < 0 || !*stat.global_keys)
+		return;
+	keys = visible(stat.global_keys, strlen(stat.global_keys));
+	printf("global for every request, by prefix: %s\n", keys);
+	free(keys);
+}
+
 static int list_locks(lockshm_t *segment, const char *name, struct listing *listing)
 {
 	bool requests = listing->selection.pid || listing->selection.waiting;
@@ -265,6 +278,8 @@ static int list_locks(lockshm_t *segment, const char *name, struct listing *list
 			    requests ? request_titles : lock_titles);
 	code = lockshm_each_lock(segment, list_lock, listing);
 	listing_end(listing);
+	if (listing->format == FORMAT_HUMAN)
+		print_global_keys(segment);
 	return code < 0 ? failed(code, NULL) : EXIT_OK;
 }
 

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lockctl/lockctl.h"
 
@@ -124,6 +125,7 @@ static void print_json(const struct counts *counts)
 		json_text(&json, "bridge_servers", counts->bridge.servers);
 		json_text(&json, "bridge_prefix", counts->bridge.prefix);
 		json_text(&json, "redis_host", counts->bridge.host);
+		json_text(&json, "global_keys", *counts->bridge.global_keys ? counts->bridge.global_keys : NULL);
 		json_text(&json, "bridge_policy", policy_name(counts->bridge.policy));
 		json_bool(&json, "redis_quorum", counts->bridge.quorum);
 		json_ms(&json, "bridge_ttl_ms", counts->bridge.ttl_ns);
@@ -199,6 +201,11 @@ static void print_human(const struct counts *counts)
 			table_add_own(&table, format_text("%" PRIu64, value_of(base, field)));
 			table_add(&table, field->help);
 		}
+	if (*counts->bridge.global_keys) {
+		table_add(&table, "global_keys");
+		table_add_own(&table, visible(counts->bridge.global_keys, strlen(counts->bridge.global_keys)));
+		table_add(&table, "Keys that are global for every request: these prefixes, or * for all.");
+	}
 	table_end(&table, stdout, "");
 }
 

@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 14u
+#define SHM_FORMAT 15u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -325,6 +325,7 @@ ASSERT_OFFSET(struct shm_bridge, reserved1, 576);
 #define REDIS_SERVERS_BYTES 1112
 #define REDIS_PREFIX_BYTES 128
 #define REDIS_HOST_BYTES 16
+#define GLOBAL_KEYS_BYTES 256
 #define REDIS_QUORUM 1u
 #define REDIS_WAIT_SHIFT 8
 #define REDIS_WAIT_MAX 15u
@@ -341,8 +342,9 @@ struct shm_redis {
 	char host[REDIS_HOST_BYTES];	   /*  24 16 random hexadecimal digits: this host's name in Redis */
 	char prefix[REDIS_PREFIX_BYTES];   /*  40 NUL-terminated */
 	char servers[REDIS_SERVERS_BYTES]; /* 168 NUL-terminated URIs */
+	char global_keys[GLOBAL_KEYS_BYTES]; /* 1280 NUL-terminated: keys that are global for every request; "" = none */
 };
-ASSERT_SIZE(struct shm_redis, 1280);
+ASSERT_SIZE(struct shm_redis, 1536);
 ASSERT_OFFSET(struct shm_redis, policy, 0);
 ASSERT_OFFSET(struct shm_redis, flags, 4);
 ASSERT_OFFSET(struct shm_redis, ttl_ms, 8);
@@ -351,6 +353,7 @@ ASSERT_OFFSET(struct shm_redis, gap_ms, 20);
 ASSERT_OFFSET(struct shm_redis, host, 24);
 ASSERT_OFFSET(struct shm_redis, prefix, 40);
 ASSERT_OFFSET(struct shm_redis, servers, 168);
+ASSERT_OFFSET(struct shm_redis, global_keys, 1280);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * Header: one page.  Constant after publication, except token_base, state, retired, deadlocks and sweep_next.
@@ -395,10 +398,10 @@ struct shm_header {
 	uint64_t retired[OWNER_COUNTERS]; /* 320 add: counts of owners that left */
 	unsigned char hash_secret[192];	  /* 384 random: of the keyed hash */
 	struct shm_redis redis;		  /* 576 zero without a bridge */
-	uint64_t deadlocks;		  /* 1856 add: requests refused as deadlocks */
-	uint32_t sweep_next;		  /* 1864 hint: the slot at which the next partial sweep begins */
-	uint32_t reserved4;		  /* 1868 zero */
-	uint64_t reserved5[278];	  /* 1872 zero */
+	uint64_t deadlocks;		  /* 2112 add: requests refused as deadlocks */
+	uint32_t sweep_next;		  /* 2120 hint: the slot at which the next partial sweep begins */
+	uint32_t reserved4;		  /* 2124 zero */
+	uint64_t reserved5[246];	  /* 2128 zero */
 };
 ASSERT_SIZE(struct shm_header, 4096);
 ASSERT_OFFSET(struct shm_header, magic, 0);
@@ -436,9 +439,9 @@ ASSERT_OFFSET(struct shm_header, reserved1, 264);
 ASSERT_OFFSET(struct shm_header, retired, 320);
 ASSERT_OFFSET(struct shm_header, hash_secret, 384);
 ASSERT_OFFSET(struct shm_header, redis, 576);
-ASSERT_OFFSET(struct shm_header, deadlocks, 1856);
-ASSERT_OFFSET(struct shm_header, sweep_next, 1864);
-ASSERT_OFFSET(struct shm_header, reserved4, 1868);
-ASSERT_OFFSET(struct shm_header, reserved5, 1872);
+ASSERT_OFFSET(struct shm_header, deadlocks, 2112);
+ASSERT_OFFSET(struct shm_header, sweep_next, 2120);
+ASSERT_OFFSET(struct shm_header, reserved4, 2124);
+ASSERT_OFFSET(struct shm_header, reserved5, 2128);
 
 #endif

@@ -2,6 +2,8 @@
 # the file: byte layout, making, mapping and checking it, its settings for Redis, the list of open ones, forks
 liblockshm_internal_la_SOURCES += \
 	%D%/create.c \
+	%D%/global-keys.c \
+	%D%/global-keys.h \
 	%D%/layout.h \
 	%D%/map.c \
 	%D%/process.c \

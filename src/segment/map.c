@@ -111,6 +111,7 @@ static void take_geometry(struct lockshm *s, const struct shm_header *h, unsigne
 		s->bridge = (struct shm_bridge *)(void *)(base + h->bridge_off);
 		s->host_leases = (struct shm_host_lease *)(void *)(base + h->bridge_off + sizeof(struct shm_bridge));
 		s->redis = h->redis;
+		s->redis.global_keys[GLOBAL_KEYS_BYTES - 1] = '\0';
 	}
 	memcpy(s->hash_secret, h->hash_secret, sizeof(s->hash_secret));
 	memcpy(&s->number, h->id, sizeof(s->number));

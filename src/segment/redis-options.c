@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "segment/global-keys.h"
 #include "segment/redis-uri.h"
 #include "sys/error.h"
 
@@ -63,6 +64,8 @@ int redis_options_check(const struct lockshm_create_options *o, struct lockshm_e
 {
 	int err;
 
+	if (!o->redis && o->global_keys)
+		return error_set(error, LOCKSHM_INVALID, "global_keys are keys across hosts, but no Redis server is named");
 	if (!o->redis && (o->redis_prefix || (o->flags & LOCKSHM_CREATE_REDIS_QUORUM)))
 		return error_set(error, LOCKSHM_INVALID, "settings for Redis, but no Redis server is named");
 	if (!o->redis)
@@ -70,6 +73,8 @@ int redis_options_check(const struct lockshm_create_options *o, struct lockshm_e
 	if (o->redis_leases < 1 || o->redis_leases > HOST_LEASES_MAX)
 		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, HOST_LEASES_MAX);
 	err = check_ways(o, error);
+	if (!err && o->global_keys)
+		err = global_keys_check(o->global_keys, error);
 	return err ? err : check_servers(o, error);
 }
 
@@ -106,5 +111,7 @@ int redis_options_store(struct shm_redis *out, const struct lockshm_create_optio
 	out->gap_ms = (uint32_t)(o->redis_gap_ns / LOCKSHM_MS(1));
 	memcpy(out->prefix, prefix, strlen(prefix));
 	memcpy(out->servers, o->redis, strlen(o->redis));
+	if (o->global_keys)
+		memcpy(out->global_keys, o->global_keys, strlen(o->global_keys));
 	return 0;
 }

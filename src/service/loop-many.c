@@ -12,6 +12,7 @@
 
 #include "hold/key-order.h"
 #include "hold/renewal.h"
+#include "segment/global-keys.h"
 #include "service/loop.h"
 #include "sys/error.h"
 #include "sys/sized.h"
@@ -46,23 +47,39 @@ void many_undo(struct many *m)
 
 /* ---------------------------------------------------------------- one lock after the other */
 
+/* Its own key may be global, and the one before not: no wait is under way for either. */
+static int prepare_lease(struct wait *w, const struct lockshm_request *q, struct lockshm_report *report)
+{
+	const struct lockshm *s = w->loop->s;
+	bool global = q->flags & LOCKSHM_GLOBAL || segment_makes_global(s, q->key, q->key_len);
+
+	if (!global) {
+		free(w->lease);
+		w->lease = NULL;
+		return 0;
+	}
+	if (!w->lease)
+		w->lease = wait_make_lease(w);
+	if (!w->lease)
+		return error_system(&report->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
+	return lease_wait_check(s, q, &report->error);
+}
+
 static int submit_next(struct wait *w, struct lockshm_report *report)
 {
 	struct many *m = w->many;
 	const struct wanted *wanted = &m->wanted[m->at];
 	struct lockshm_request q = m->common;
+	int err;
 
 	q.key = m->keys[wanted->qpos].data;
 	q.key_len = m->keys[wanted->qpos].len;
 	q.mode = wanted->mode;
 	w->request.mode = q.mode;
 	wait_copy_key(w, q.key, q.key_len);
-	if (q.flags & LOCKSHM_GLOBAL) {
-		int err = lease_wait_check(w->loop->s, &q, &report->error);
-
-		if (err)
-			return err;
-	}
+	err = prepare_lease(w, &q, report);
+	if (err)
+		return err;
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
 		w->renewal = malloc(sizeof(*w->renewal));
 	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))

@@ -18,6 +18,7 @@
 
 #include "hold/acquire-fast.h"
 #include "hold/barge.h"
+#include "segment/global-keys.h"
 #include "service/service.h"
 #include "sys/error.h"
 #include "sys/sized.h"
@@ -386,6 +387,8 @@ static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, 
 	q.report = report ? &own : NULL;
 	if (!err)
 		err = loop_check_told(loop, &own.error);
+	if (!err && segment_makes_global(loop->s, q.key, q.key_len))
+		q.flags |= LOCKSHM_GLOBAL;
 	if (!err)
 		err = loop_check_request(loop, &q, hold, &own.error);
 	if (!err)

@@ -27,10 +27,10 @@
 	_Static_assert(sizeof(struct type) == SIZE_TO(type, last), "a growing struct has no tail padding");            \
 	_Static_assert(sizeof(struct type) <= SIZED_MAX, "a growing struct has an upper bound")
 
-SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, grants);
-SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, reserved);
+SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, global_keys);
+SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, global_keys);
 SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why);
-SIZED(LOCK_INFO, lockshm_lock_info, lease, lease);
+SIZED(LOCK_INFO, lockshm_lock_info, lease, global);
 SIZED(MARKS, lockshm_marks, token, token);
 SIZED(OWNER_INFO, lockshm_owner_info, name, name);
 SIZED(OUTCOME, lockshm_outcome, report, report);

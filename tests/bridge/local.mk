@@ -10,6 +10,7 @@ tests_of_bridge += \
 	%D%/test-global-cohort \
 	%D%/test-global-cluster \
 	%D%/test-global-foreign \
+	%D%/test-global-keys \
 	%D%/test-global-lease-stolen \
 	%D%/test-global-liar \
 	%D%/test-global-log \

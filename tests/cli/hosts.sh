@@ -91,6 +91,9 @@ entry test:lockshm:hosts "short name=$here segment=$here ttl=3"
 entry test:lockshm:hosts "no entry at all"
 expect 0 bridge --check --host-name web-1 "$here"
 says stdout "hosts: none with other settings"
+entry test:lockshm:hosts "00000000000000f8 name=wide segment=$here prefix=test: ttl=2000 global=* servers=$server"
+expect 1 bridge --check --host-name web-1 "$here"
+says stdout "FAIL  host wide: has the global keys \"*\", this one \"\""
 entry test:lockshm:hosts "00000000000000f4 name=slow segment=$here prefix=test: ttl=3000 servers=$server"
 expect 1 bridge --check --host-name web-1 "$here"
 says stdout "FAIL  host slow: has a lease time of 3000 ms, this one 2000 ms"
@@ -106,6 +109,7 @@ ended "$one" 0
 start "$bridge_program" --host-name web-1 "$here" 2>"$dir/here.log"
 one=$pid
 eventually logged here.log "host slow (00000000000000f4) has a lease time of 3000 ms, this one 2000 ms"
+eventually logged here.log "host wide (00000000000000f8) has the global keys \"*\", this one \"\": a key of one list"
 eventually logged here.log "host far (00000000000000f5) has the servers redis://far,$server"
 eventually logged here.log 'host apart (00000000000000f6) has the prefix "lk:", this one "test:"'
 for name in same web-1 old elsewhere spelled; do

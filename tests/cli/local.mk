@@ -8,6 +8,7 @@ tests_of_cli += \
 	%D%/create.sh \
 	%D%/damaged.sh \
 	%D%/flock.sh \
+	%D%/global-keys.sh \
 	%D%/global-refused.sh \
 	%D%/global-waits.sh \
 	%D%/global.sh \
