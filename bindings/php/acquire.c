@@ -37,7 +37,7 @@ int lk_acquire(struct lk_segment *segment, struct lockshm_request *request, lock
 	int64_t timeout_ns = request->timeout_ns;
 	int code;
 
-	if (!(request->flags & LOCKSHM_GLOBAL)) {
+	if (!(request->flags & LOCKSHM_GLOBAL) && !segment->makes_global) {
 		request->timeout_ns = 0;
 		code = lockshm_acquire(segment->handle, request, hold);
 		if (code >= 0)

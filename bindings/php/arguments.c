@@ -139,6 +139,7 @@ bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argu
 	create->options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
 	create->options.flags = LOCKSHM_CREATE_OR_OPEN;
 	ZVAL_UNDEF(&create->servers);
+	ZVAL_UNDEF(&create->prefixes);
 	if (!given)
 		return true;
 	ZEND_HASH_FOREACH_STR_KEY_VAL(given, name, value) {
@@ -152,4 +153,5 @@ bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argu
 void lk_create_end(struct lk_create *create)
 {
 	zval_ptr_dtor(&create->servers);
+	zval_ptr_dtor(&create->prefixes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: d22a80572d49bce7ad6ab2568409e52e49ae7509 */
+ * Stub hash: ada46510baab2f880f68ff34f89f5039cad321d7 */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()

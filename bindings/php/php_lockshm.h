@@ -33,7 +33,7 @@ extern zend_module_entry lockshm_module_entry;
 /** Options of a segment; strings are the script's, or in here. */
 struct lk_create {
 	struct lockshm_create_options options;
-	zval servers; /* several URIs as one string */
+	zval servers, prefixes; /* several texts as one string */
 };
 
 /** A segment that this process has open.  Persistent: from the first open to the end of the process. */
@@ -46,6 +46,7 @@ struct lk_segment {
 	struct lockshm_create_options options; /* strings are the segment's */
 	struct lockshm_blocker refused_by; /* of the last refused try */
 	zend_ulong skipped;
+	bool makes_global; /* some keys exclude other hosts in each request */
 	char name[LOCKSHM_NAME_MAX + 1];
 };
 

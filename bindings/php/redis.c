@@ -31,18 +31,18 @@ static bool text(const char *name, const zval *value, uint32_t argument, const c
 	return true;
 }
 
-/** One URI, or an array of them. */
-static bool servers(struct lk_create *create, const zval *value, uint32_t argument)
+/** One text, or an array of them, which are joined in @joined. */
+static bool list(const char *name, const zval *value, uint32_t argument, zval *joined, const char **out)
 {
 	zend_string *comma;
 
 	if (Z_TYPE_P(value) != IS_ARRAY)
-		return text("redis", value, argument, &create->options.redis);
+		return text(name, value, argument, out);
 	comma = zend_string_init(ZEND_STRL(","), 0);
-	zval_ptr_dtor(&create->servers);
-	php_implode(comma, Z_ARRVAL_P(value), &create->servers);
+	zval_ptr_dtor(joined);
+	php_implode(comma, Z_ARRVAL_P(value), joined);
 	zend_string_release(comma);
-	create->options.redis = Z_STRVAL(create->servers);
+	*out = Z_STRVAL_P(joined);
 	return !EG(exception);
 }
 
@@ -95,7 +95,9 @@ bool lk_create_redis(struct lk_create *create, const char *name, const zval *val
 
 	*known = true;
 	if (strcmp(name, "redis") == 0)
-		return servers(create, value, argument);
+		return list(name, value, argument, &create->servers, &options->redis);
+	if (strcmp(name, "global_keys") == 0)
+		return list(name, value, argument, &create->prefixes, &options->global_keys);
 	if (strcmp(name, "redis_prefix") == 0)
 		return text(name, value, argument, &options->redis_prefix);
 	if (strcmp(name, "redis_policy") == 0)

@@ -26,6 +26,13 @@ static struct lk_segment *find(const char *name)
 	return NULL;
 }
 
+static bool makes_global(lockshm_t *handle)
+{
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+
+	return lockshm_bridge_stat(handle, &stat) == 0 && *stat.global_keys;
+}
+
 struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create_options *options,
 				   struct lockshm_error *error)
 {
@@ -42,8 +49,10 @@ struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create
 	segment->handle = handle;
 	segment->options = *options;
 	segment->options.redis = options->redis ? pestrdup(options->redis, 1) : NULL;
+	segment->options.global_keys = options->global_keys ? pestrdup(options->global_keys, 1) : NULL;
 	segment->options.redis_prefix = options->redis_prefix ? pestrdup(options->redis_prefix, 1) : NULL;
 	segment->options.flags |= LOCKSHM_CREATE_OR_OPEN;
+	segment->makes_global = makes_global(handle);
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
 	segment->next = LK_G(segments);
 	LK_G(segments) = segment;
@@ -85,6 +94,7 @@ int lk_segment_reopen(struct lk_segment *segment, struct lockshm_error *error)
 		lockshm_close(segment->retired);
 	segment->retired = segment->handle;
 	segment->handle = handle;
+	segment->makes_global = makes_global(handle);
 	return 0;
 }
 
@@ -115,5 +125,6 @@ void lk_segment_close(struct lk_segment *segment)
 	lockshm_close(segment->handle);
 	pefree((char *)segment->options.redis, 1);
 	pefree((char *)segment->options.redis_prefix, 1);
+	pefree((char *)segment->options.global_keys, 1);
 	pefree(segment, 1);
 }

@@ -19,7 +19,7 @@ final class Hosts
     /** @return array{Locks, Locks} */
     public static function open(): array
     {
-        $options = ['redis' => getenv('REDIS_URI'), 'redis_ttl' => 60, 'redis_policy' => 'wait'];
+        $options = ['redis' => getenv('REDIS_URI'), 'redis_ttl' => 60, 'redis_policy' => 'wait', 'global_keys' => 'seg:'];
         $hosts = [Locks::open(getenv('HOST_A'), $options), Locks::open(getenv('HOST_B'), $options)];
         foreach ($hosts as $locks) {
             $locks->exclusive('first', 60, global: true)->release(); // its bridge leads

@@ -17,7 +17,7 @@ require dirname(__DIR__) . '/support/fpm.php';
 const FAR = 120.0; // a time-out that a test never reaches
 $folder = getenv('WORK');
 $redis = getenv('REDIS_URI');
-$options = ['redis' => $redis, 'redis_ttl' => 60, 'redis_policy' => 'wait'];
+$options = ['redis' => $redis, 'redis_ttl' => 60, 'redis_policy' => 'wait', 'global_keys' => ['seg:', 'other:']];
 [$a, $b] = [Locks::open(getenv('HOST_A'), $options), Locks::open(getenv('HOST_B'), $options)];
 $bare = Locks::open('php-bare-' . getmypid(), ['redis' => $redis]);
 register_shutdown_function(fn() => Locks::destroy($bare->name()));
@@ -47,9 +47,9 @@ function redis(string $command): string
 }
 
 /** @return resource */
-function worker(string $host, string $folder, int $times)
+function worker(string $host, string $folder, int $times, string $key)
 {
-    $command = [PHP_BINARY, '-n', '-d', 'extension=' . getenv('EXTENSION'), __DIR__ . '/worker.php', $host, $folder, (string)$times];
+    $command = [PHP_BINARY, '-n', '-d', 'extension=' . getenv('EXTENSION'), __DIR__ . '/worker.php', $host, $folder, (string)$times, $key];
     return proc_open($command, [['file', '/dev/null', 'r']], $pipes);
 }
 
@@ -65,11 +65,13 @@ until(fn() => str_contains(refusal(fn() => $b->exclusive('first', 0, global: tru
 $first->release();
 $named = 'another host holds it: ' . preg_quote($a->name()) . ' \([0-9a-f]{16}\)$/';
 
-run([
-    'two processes on each of two hosts exclude each other' => function () use ($a, $b, $folder) {
+$exclusion = [];
+foreach (['count', 'seg:count'] as $key) {
+    $exclusion["two processes on each of two hosts exclude each other: $key"] = function () use ($a, $b, $folder, $key) {
         file_put_contents("$folder/count", '0');
+        file_put_contents("$folder/log", '');
         foreach ([$a, $b, $a, $b] as $locks) {
-            $workers[] = worker($locks->name(), $folder, 25);
+            $workers[] = worker($locks->name(), $folder, 25, $key);
         }
         equal([0, 0, 0, 0], array_map(proc_close(...), $workers), 'ends');
         equal('100', file_get_contents("$folder/count"), 'count');
@@ -77,6 +79,20 @@ run([
         $sorted = array_unique($tokens);
         sort($sorted);
         equal($sorted, $tokens, 'tokens');
+    };
+}
+
+run($exclusion + [
+    'a key that the segment makes global needs no argument' => function () use ($a, $b, $named) {
+        $hold = $a->exclusive('seg:key', 0);
+        equal(null, $b->tryExclusive('seg:key'), 'try');
+        refused(BusyException::class, "/^'seg:key': not free: $named", fn() => $b->exclusive('seg:key', 0));
+        refused(TimeoutException::class, "/^'seg:key': not granted in time, other hosts; last: $named", fn() => $b->exclusive('seg:key', 0.2));
+        equal(true, $b->exclusive('key', 0)->isHeld(), 'another key');
+        pcntl_signal(SIGALRM, fn() => $hold->release());
+        pcntl_alarm(1);
+        equal(true, $b->exclusive('seg:key', FAR)->isHeld(), 'granted after the handler');
+        equal([true, false], [$a->once('seg:once', 600, fn() => 1), $b->once('seg:once', 600, fn() => 1)], 'once');
     },
     'a refused try and a time-out name the other host' => function () use ($a, $b, $named) {
         $hold = $a->exclusive('busy', FAR, global: true);
@@ -147,21 +163,23 @@ run([
     'options of a segment' => function () use ($redis) {
         $locks = Locks::open('php-options-' . getmypid(), [
             'redis' => ['redis://192.0.2.1', 'redis://192.0.2.2', $redis], 'redis_ttl' => 5, 'redis_policy' => 'wait', 'redis_prefix' => 'mine:',
-            'redis_quorum' => true, 'redis_gap' => 0.05, 'redis_retain' => 0.5, 'redis_leases' => 8,
+            'redis_quorum' => true, 'redis_gap' => 0.05, 'redis_retain' => 0.5, 'redis_leases' => 8, 'global_keys' => '*',
         ]);
         $stat = json_decode(lockctl('stat', $locks->name(), '--json'), true);
-        $shown = array_map(fn($name) => $stat[$name], ['bridge_servers', 'bridge_ttl_ms', 'bridge_policy', 'bridge_prefix', 'redis_quorum', 'bridge_gap_ms', 'bridge_retain_ms', 'bridge_leases']);
-        equal(["redis://192.0.2.1,redis://192.0.2.2,$redis", 5000, 'wait', 'mine:', true, 50, 500, 8], $shown, 'stat');
+        $shown = array_map(fn($name) => $stat[$name], ['bridge_servers', 'bridge_ttl_ms', 'bridge_policy', 'bridge_prefix', 'redis_quorum', 'bridge_gap_ms', 'bridge_retain_ms', 'bridge_leases', 'global_keys']);
+        equal(["redis://192.0.2.1,redis://192.0.2.2,$redis", 5000, 'wait', 'mine:', true, 50, 500, 8, '*'], $shown, 'stat');
         Locks::destroy($locks->name());
-        equal(true, $locks->exclusive('k')->isHeld(), 'made anew');
+        refused(BridgeException::class, '/no bridge to Redis runs/', fn() => $locks->tryExclusive('k')); // made anew
         $stat = json_decode(lockctl('stat', $locks->name(), '--json'), true);
-        equal("redis://192.0.2.1,redis://192.0.2.2,$redis", $stat['bridge_servers'], 'and with the same options');
+        equal(["redis://192.0.2.1,redis://192.0.2.2,$redis", '*'], [$stat['bridge_servers'], $stat['global_keys']], 'the same options');
         Locks::destroy($locks->name());
     },
     'wrong arguments' => function () use ($a, $redis) {
         $open = fn(array $options) => fn() => Locks::open('php-wrong-' . getmypid(), $options);
         refused(\ValueError::class, '/must begin with redis:/', $open(['redis' => 'http://x']));
         refused(\ValueError::class, '/"redis" a string/', $open(['redis' => 5]));
+        refused(\ValueError::class, '/"global_keys" a string/', $open(['global_keys' => 5]));
+        refused(\ValueError::class, '/global_keys/', $open(['global_keys' => '*']));
         refused(\ValueError::class, '/redis_ttl/', $open(['redis' => $redis, 'redis_ttl' => 0.5]));
         refused(\ValueError::class, '/"redis_ttl" a number of seconds/', $open(['redis' => $redis, 'redis_ttl' => 'soon']));
         refused(\ValueError::class, '/"redis_policy" "fail" or "wait"/', $open(['redis' => $redis, 'redis_policy' => 'local-only']));

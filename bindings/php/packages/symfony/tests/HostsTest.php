@@ -38,6 +38,15 @@ final class HostsTest extends TestCase
         $there->release();
     }
 
+    public function testAKeyThatTheSegmentMakesGlobalNeedsNoOption(): void
+    {
+        [$a, $b] = array_map(static fn ($locks) => (new LockFactory(new LockshmStore($locks, 60)))->createLock('seg:invoice'), Hosts::open());
+        $this->assertTrue($a->acquire());
+        $this->assertFalse($b->acquire());
+        $a->release();
+        $this->assertTrue($b->acquire(true));
+    }
+
     public function testAConflictNamesTheOtherHost(): void
     {
         [$a, $b] = Hosts::open();
