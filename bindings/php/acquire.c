@@ -26,7 +26,8 @@ static int acquire_busy(struct lk_segment *segment, struct lockshm_request *requ
  * @request: its report and time-out may be changed
  * @report:  filled with a negative code
  *
- * A free key needs no report, which costs as much as the rest.
+ * A free key needs no report, which costs as much as the rest.  One across hosts is not tried first: that takes a reply
+ * of Redis.
  *
  * Return: as lockshm_acquire().
  */
@@ -36,10 +37,12 @@ int lk_acquire(struct lk_segment *segment, struct lockshm_request *request, lock
 	int64_t timeout_ns = request->timeout_ns;
 	int code;
 
-	request->timeout_ns = 0;
-	code = lockshm_acquire(segment->handle, request, hold);
-	if (code >= 0)
-		return code;
+	if (!(request->flags & LOCKSHM_GLOBAL) && !segment->makes_global) {
+		request->timeout_ns = 0;
+		code = lockshm_acquire(segment->handle, request, hold);
+		if (code >= 0)
+			return code;
+	}
 	*report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	request->report = report;
 	request->timeout_ns = timeout_ns;

@@ -103,10 +103,12 @@ static uint32_t *capacity_named(struct lockshm_create_options *options, const ch
 	return strcmp(name, "owners") == 0 ? &options->owners : NULL;
 }
 
-static bool option(struct lockshm_create_options *options, const char *name, const zval *value, uint32_t argument)
+static bool option(struct lk_create *create, const char *name, const zval *value, uint32_t argument)
 {
+	struct lockshm_create_options *options = &create->options;
 	uint32_t *capacity = capacity_named(options, name);
 	zend_long number;
+	bool known;
 
 	if (strcmp(name, "group") == 0)
 		return option_group(options, value, argument);
@@ -116,6 +118,8 @@ static bool option(struct lockshm_create_options *options, const char *name, con
 		options->mode = (mode_t)number;
 		return true;
 	}
+	if (!lk_create_redis(create, name, value, argument, &known) || known)
+		return known && !EG(exception);
 	if (!capacity) {
 		zend_argument_value_error(argument, "has an unknown option \"%s\"", name);
 		return false;
@@ -126,19 +130,28 @@ static bool option(struct lockshm_create_options *options, const char *name, con
 	return true;
 }
 
-bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument)
+/** @create: to be ended by lk_create_end(), also after a failure */
+bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argument)
 {
 	zend_string *name;
 	zval *value;
 
-	*options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
-	options->flags = LOCKSHM_CREATE_OR_OPEN;
+	create->options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
+	create->options.flags = LOCKSHM_CREATE_OR_OPEN;
+	ZVAL_UNDEF(&create->servers);
+	ZVAL_UNDEF(&create->prefixes);
 	if (!given)
 		return true;
 	ZEND_HASH_FOREACH_STR_KEY_VAL(given, name, value) {
 		ZVAL_DEREF(value);
-		if (!option(options, name ? ZSTR_VAL(name) : "(a number)", value, argument))
+		if (!option(create, name ? ZSTR_VAL(name) : "(a number)", value, argument))
 			return false;
 	} ZEND_HASH_FOREACH_END();
 	return true;
+}
+
+void lk_create_end(struct lk_create *create)
+{
+	zval_ptr_dtor(&create->servers);
+	zval_ptr_dtor(&create->prefixes);
 }

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 zend_class_entry *lk_ce_exception, *lk_ce_timeout, *lk_ce_busy, *lk_ce_lost, *lk_ce_not_held, *lk_ce_deadlock,
-	*lk_ce_full, *lk_ce_segment;
+	*lk_ce_full, *lk_ce_segment, *lk_ce_bridge;
 
 static zend_class_entry *class_of(int code)
 {
@@ -22,6 +22,8 @@ static zend_class_entry *class_of(int code)
 		return lk_ce_deadlock;
 	case LOCKSHM_FULL:
 		return lk_ce_full;
+	case LOCKSHM_BRIDGE:
+		return lk_ce_bridge;
 	case LOCKSHM_INVALID:
 	case LOCKSHM_KEY_TOO_LONG:
 		return zend_ce_value_error;
@@ -65,13 +67,25 @@ static zend_string *in_the_way(const struct lockshm_blocker *holder)
 			  holder->age_ns / 1e9);
 }
 
+/** The library's message says more than its code: of another host, which has no holder here. */
+static bool is_explained(const struct lockshm_report *report)
+{
+	const struct lockshm_error *error = &report->error;
+
+	return !report->blocker.state && *error->message && strcmp(error->message, lockshm_strerror(error->code)) != 0;
+}
+
 /** "not granted in 5 s: held exclusive by ..." */
 zend_string *lk_not_granted(const struct lockshm_request *request, const struct lockshm_report *report)
 {
-	zend_string *way = in_the_way(&report->blocker);
-	zend_string *text = request->timeout_ns ? strpprintf(0, "not granted in %g s: %s", request->timeout_ns / 1e9,
-							     ZSTR_VAL(way)) :
-						  strpprintf(0, "not free: %s", ZSTR_VAL(way));
+	zend_string *way, *text;
+
+	if (is_explained(report))
+		return zend_string_init(report->error.message, strlen(report->error.message), 0);
+	way = in_the_way(&report->blocker);
+	text = request->timeout_ns ?
+		       strpprintf(0, "not granted in %g s: %s", request->timeout_ns / 1e9, ZSTR_VAL(way)) :
+		       strpprintf(0, "not free: %s", ZSTR_VAL(way));
 
 	zend_string_release(way);
 	return text;
@@ -164,6 +178,31 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 					    ZSTR_VAL(way));
 	set_holder(exception, &other);
 	zend_string_release(way);
+}
+
+/** An upgrade of a key across hosts, under a shared lease of this host. */
+static void throw_shared_by_host(const char *shown)
+{
+	zend_object *exception =
+		zend_throw_exception_ex(lk_ce_busy, LOCKSHM_INVALID,
+					"'%s': still shared, this host has the key shared: release it, then acquire it exclusive",
+					shown);
+	struct lockshm_blocker none = { 0 };
+
+	set_holder(exception, &none);
+}
+
+/** The failure of an upgrade. */
+void lk_throw_upgrade(int code, struct lk_hold *hold)
+{
+	char shown[LOCKSHM_KEY_SHOWN_MAX + 1] = "";
+
+	if (code != LOCKSHM_INVALID || !hold->key) {
+		lk_throw_hold(code, hold);
+		return;
+	}
+	lk_shown_key(shown, ZSTR_VAL(hold->key), ZSTR_LEN(hold->key));
+	throw_shared_by_host(shown);
 }
 
 /** The failure of a call on a hold. */

@@ -10,8 +10,9 @@ static zend_object_handlers hold_handlers;
 
 /* --- The holds of the request ------------------------------------------------------------------------- */
 
-void lk_hold_begin(struct lk_hold *hold)
+void lk_hold_begin(struct lk_hold *hold, int status)
 {
+	hold->local_only = status == LOCKSHM_LOCAL_ONLY;
 	hold->next = LK_G(holds);
 	hold->prev = NULL;
 	if (hold->next)
@@ -220,7 +221,10 @@ ZEND_METHOD(Lockshm_Hold, upgrade)
 	code = lockshm_upgrade(&hold->hold);
 	if (code >= 0)
 		hold->mode = LOCKSHM_EXCLUSIVE;
-	return_timely(return_value, hold, code);
+	if (code < 0)
+		lk_throw_upgrade(code, hold);
+	else
+		return_timely(return_value, hold, code);
 }
 
 ZEND_METHOD(Lockshm_Hold, downgrade)
@@ -267,6 +271,12 @@ ZEND_METHOD(Lockshm_Hold, isExclusive)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	RETURN_BOOL(THIS_HOLD->mode == LOCKSHM_EXCLUSIVE);
+}
+
+ZEND_METHOD(Lockshm_Hold, isLocalOnly)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_BOOL(THIS_HOLD->local_only);
 }
 
 ZEND_METHOD(Lockshm_Hold, key)

@@ -2,6 +2,7 @@
 # PHP: the extension lockshm, and packages for frameworks.
 tests_of_bindings += \
 	%D%/tests/fpm.sh \
+	%D%/tests/hosts.sh \
 	%D%/tests/install.sh \
 	%D%/tests/laravel.sh \
 	%D%/tests/nextcloud.sh \
@@ -50,6 +51,7 @@ EXTRA_DIST += \
 	%D%/packages/laravel/tests-upstream/stubs/Attributes/WithConfig.php \
 	%D%/packages/laravel/tests-upstream/stubs/TestCase.php \
 	%D%/packages/laravel/tests/Application.php \
+	%D%/packages/laravel/tests/HostsTest.php \
 	%D%/packages/laravel/tests/LockTest.php \
 	%D%/packages/laravel/tests/ReadmeTest.php \
 	%D%/packages/laravel/tests/StoreTest.php \
@@ -80,17 +82,20 @@ EXTRA_DIST += \
 	%D%/packages/symfony/tests-upstream/StoreTest.php \
 	%D%/packages/symfony/tests-upstream/bootstrap.php \
 	%D%/packages/symfony/tests/BundleTest.php \
+	%D%/packages/symfony/tests/HostsTest.php \
 	%D%/packages/symfony/tests/LockTest.php \
 	%D%/packages/symfony/tests/ReadmeTest.php \
 	%D%/packages/symfony/tests/StoreFactoryTest.php \
 	%D%/packages/symfony/tests/bootstrap.php \
 	%D%/packages/testing/Child.php \
+	%D%/packages/testing/Hosts.php \
 	%D%/packages/testing/Readme.php \
 	%D%/packages/testing/Script.php \
 	%D%/packages/testing/Segment.php \
 	%D%/packages/testing/autoload.php \
 	%D%/packages/testing/phpunit.sh \
 	%D%/php_lockshm.h \
+	%D%/redis.c \
 	%D%/segments.c \
 	%D%/session.c \
 	%D%/tests/build.sh \
@@ -100,6 +105,8 @@ EXTRA_DIST += \
 	%D%/tests/fpm/pages/wait.php \
 	%D%/tests/fpm/run.php \
 	%D%/tests/fpm/sessions.php \
+	%D%/tests/hosts/run.php \
+	%D%/tests/hosts/worker.php \
 	%D%/tests/phpt/arguments.phpt \
 	%D%/tests/phpt/ends.phpt \
 	%D%/tests/phpt/errors.phpt \

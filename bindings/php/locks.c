@@ -32,7 +32,7 @@ ZEND_METHOD(Lockshm_Locks, __construct)
 ZEND_METHOD(Lockshm_Locks, open)
 {
 	char name[LOCKSHM_NAME_MAX + 1];
-	struct lockshm_create_options options;
+	struct lk_create create;
 	struct lockshm_error error;
 	struct lk_segment *segment;
 	size_t given_length;
@@ -44,13 +44,16 @@ ZEND_METHOD(Lockshm_Locks, open)
 		Z_PARAM_PATH_OR_NULL(given, given_length)
 		Z_PARAM_ARRAY_HT(given_options)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!lk_create_options(&options, given_options, 2))
-		RETURN_THROWS();
 	if (!given && !lk_segment_default(name)) {
 		zend_value_error("lockshm.segment must be at most %d bytes long", LOCKSHM_NAME_MAX);
 		RETURN_THROWS();
 	}
-	segment = lk_segment_open(given ? given : name, &options, &error);
+	if (!lk_create_options(&create, given_options, 2)) {
+		lk_create_end(&create);
+		RETURN_THROWS();
+	}
+	segment = lk_segment_open(given ? given : name, &create.options, &error);
+	lk_create_end(&create);
 	if (!segment) {
 		lk_throw_segment(error.code, &error);
 		RETURN_THROWS();
@@ -78,9 +81,10 @@ ZEND_METHOD(Lockshm_Locks, destroy)
 
 struct options {
 	double lease, max_hold;
-	bool strict, renew, no_max_hold, outlive, robust;
+	bool strict, renew, no_max_hold, outlive, robust, global;
 	char *tag;
 	size_t tag_len;
+	zend_string *policy;
 };
 #define OPTIONS_INIT { .lease = 30, .renew = true, .no_max_hold = true }
 
@@ -104,7 +108,9 @@ static bool apply_options(struct lockshm_request *request, const struct options 
 					  options->tag_len);
 		return false;
 	}
-	request->flags |= options->robust ? LOCKSHM_ROBUST : 0;
+	if (!lk_request_policy(request, options->policy, first + 7))
+		return false;
+	request->flags |= (options->robust ? LOCKSHM_ROBUST : 0) | (options->global ? LOCKSHM_GLOBAL : 0);
 	request->tag = options->tag;
 	return true;
 }
@@ -121,7 +127,7 @@ static void take(zval *to, struct lk_segment *segment, struct lockshm_request *r
 	hold->end = outlive ? LK_END_OUTLIVE : LK_END_RELEASE;
 	code = lk_acquire(segment, request, &hold->hold, &report);
 	if (code >= 0) {
-		lk_hold_begin(hold);
+		lk_hold_begin(hold, code);
 		return;
 	}
 	zval_ptr_dtor(to);
@@ -138,7 +144,7 @@ static void acquire_method(INTERNAL_FUNCTION_PARAMETERS, int mode)
 	bool endless = false;
 	zend_string *key;
 
-	ZEND_PARSE_PARAMETERS_START(1, 8)
+	ZEND_PARSE_PARAMETERS_START(1, 10)
 		Z_PARAM_STR(key)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_DOUBLE_OR_NULL(timeout, endless)
@@ -148,6 +154,8 @@ static void acquire_method(INTERNAL_FUNCTION_PARAMETERS, int mode)
 		Z_PARAM_BOOL(options.outlive)
 		Z_PARAM_BOOL(options.robust)
 		Z_PARAM_PATH_OR_NULL(options.tag, options.tag_len)
+		Z_PARAM_BOOL(options.global)
+		Z_PARAM_STR_OR_NULL(options.policy)
 	ZEND_PARSE_PARAMETERS_END();
 	request.mode = mode;
 	if (!lk_request_key(&request, key, 1) || !lk_request_timeout(&request, timeout, endless, 2) ||
@@ -162,7 +170,7 @@ static void try_method(INTERNAL_FUNCTION_PARAMETERS, int mode)
 	struct options options = OPTIONS_INIT;
 	zend_string *key;
 
-	ZEND_PARSE_PARAMETERS_START(1, 7)
+	ZEND_PARSE_PARAMETERS_START(1, 9)
 		Z_PARAM_STR(key)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_DOUBLE_OR_NULL(options.lease, options.strict)
@@ -171,6 +179,8 @@ static void try_method(INTERNAL_FUNCTION_PARAMETERS, int mode)
 		Z_PARAM_BOOL(options.outlive)
 		Z_PARAM_BOOL(options.robust)
 		Z_PARAM_PATH_OR_NULL(options.tag, options.tag_len)
+		Z_PARAM_BOOL(options.global)
+		Z_PARAM_STR_OR_NULL(options.policy)
 	ZEND_PARSE_PARAMETERS_END();
 	request.mode = mode;
 	request.timeout_ns = 0;

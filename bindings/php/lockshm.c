@@ -38,6 +38,8 @@ PHP_INI_BEGIN()
 			  zend_lockshm_globals, lockshm_globals)
 	STD_PHP_INI_ENTRY("lockshm.session_wait", DEFAULT_WAIT, PHP_INI_ALL, on_update_wait, session_wait,
 			  zend_lockshm_globals, lockshm_globals)
+	STD_PHP_INI_BOOLEAN("lockshm.session_global", "0", PHP_INI_ALL, OnUpdateBool, session_global,
+			    zend_lockshm_globals, lockshm_globals)
 PHP_INI_END()
 
 static PHP_GINIT_FUNCTION(lockshm)
@@ -73,6 +75,7 @@ static void register_classes(void)
 	lk_ce_deadlock = register_class_Lockshm_DeadlockException(lk_ce_exception);
 	lk_ce_full = register_class_Lockshm_FullException(lk_ce_exception);
 	lk_ce_segment = register_class_Lockshm_SegmentException(lk_ce_exception);
+	lk_ce_bridge = register_class_Lockshm_BridgeException(lk_ce_exception);
 	lk_locks_startup();
 	lk_hold_startup();
 }

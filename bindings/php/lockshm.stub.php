@@ -23,7 +23,12 @@ namespace Lockshm {
          * The segment of that name; made if there is none.
          *
          * @param string|null $segment letters, digits, '.', '_', '-'; null = lockshm.segment, if empty "php-" and the uid
-         * @param array $options for a segment that is made: int locks, requests, owners, mode; string|int group
+         * @param array $options for a segment that is made: int locks, requests, owners, mode; string|int group.  For keys
+         *                       across hosts string|string[] redis: URIs of the servers, and as for lockctl create:
+         *                       float redis_ttl, redis_gap, redis_retain (seconds); string redis_policy ("fail", "wait"),
+         *                       redis_prefix; bool redis_quorum; int redis_leases, redis_wait; string|string[]
+         *                       global_keys: "*", or prefixes of keys that exclude other hosts in each request, without
+         *                       $global.  The same on all hosts, where a lockshm-bridge serves the segment
          * @throws SegmentException it cannot be opened: permission, damage, version, memory
          * @throws \ValueError a wrong name or option
          */
@@ -49,9 +54,13 @@ namespace Lockshm {
          *                      the request; not renewed; not if the process is killed
          * @param bool $robust previous() reports a writer that died inside or overran its lease
          * @param string|null $tag shown to others; up to 30 bytes
+         * @param bool $global exclude the other hosts with the same Redis, too; the key has up to 640 bytes
+         * @param string|null $redisPolicy with no bridge, or Redis out of reach: "fail", "wait" for it, or "local-only", the
+         *                                 key of this host alone (isLocalOnly()); null = that of the segment
          * @throws TimeoutException not granted in time; BusyException with $timeout 0
          * @throws DeadlockException the wait would depend on a hold of this process
          * @throws FullException a table of the segment is full
+         * @throws BridgeException no exclusion across hosts: no lockshm-bridge runs, or Redis is out of reach, or refuses
          * @throws SegmentException the segment is damaged or cannot be opened again
          * @throws \ValueError a wrong argument
          */
@@ -63,7 +72,9 @@ namespace Lockshm {
             ?float $maxHold = null,
             bool $outlive = false,
             bool $robust = false,
-            ?string $tag = null
+            ?string $tag = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): Hold;
 
         /**
@@ -77,11 +88,14 @@ namespace Lockshm {
             ?float $maxHold = null,
             bool $outlive = false,
             bool $robust = false,
-            ?string $tag = null
+            ?string $tag = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): Hold;
 
         /**
-         * exclusive() without a wait.  null = busy: lastHolder() has what was in the way, skipped() counts it.
+         * exclusive() without a wait, but for a reply of Redis with $global.  null = busy: lastHolder() has what was in the
+         * way, null if that is another host; skipped() counts it.
          */
         public function tryExclusive(
             string $key,
@@ -90,7 +104,9 @@ namespace Lockshm {
             ?float $maxHold = null,
             bool $outlive = false,
             bool $robust = false,
-            ?string $tag = null
+            ?string $tag = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): ?Hold;
 
         /**
@@ -103,7 +119,9 @@ namespace Lockshm {
             ?float $maxHold = null,
             bool $outlive = false,
             bool $robust = false,
-            ?string $tag = null
+            ?string $tag = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): ?Hold;
 
         /**
@@ -154,7 +172,9 @@ namespace Lockshm {
             callable $fill,
             ?float $timeout = 5.0,
             ?float $lease = 30.0,
-            ?callable $stale = null
+            ?callable $stale = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): mixed;
 
         /**
@@ -170,14 +190,22 @@ namespace Lockshm {
             float $period,
             callable $fn,
             bool $retryOnFailure = false,
-            mixed &$result = null
+            mixed &$result = null,
+            bool $global = false,
+            ?string $redisPolicy = null
         ): bool;
 
         /**
          * Wait without a bound until this process has the key, then call $fn(Hold); return its value.  Exactly one
          * process is inside; another takes over when it dies.  Command line only.
          */
-        public function seat(string $key, callable $fn, ?float $lease = 30.0): mixed;
+        public function seat(
+            string $key,
+            callable $fn,
+            ?float $lease = 30.0,
+            bool $global = false,
+            ?string $redisPolicy = null
+        ): mixed;
     }
 
     /**
@@ -233,7 +261,8 @@ namespace Lockshm {
          * Make a shared hold exclusive, at once or not at all.  It gets a new token.
          *
          * @return bool false = late
-         * @throws BusyException other requests hold the key or wait; still shared
+         * @throws BusyException other requests hold the key or wait, or it is one across hosts that this host has shared:
+         *                       release it, then acquire it exclusive; still shared
          * @throws LostException
          * @throws NotHeldException
          */
@@ -270,6 +299,11 @@ namespace Lockshm {
          * Exclusive, as last granted.
          */
         public function isExclusive(): bool;
+
+        /**
+         * Taken with $redisPolicy "local-only" while Redis was out of reach: other hosts are not excluded.
+         */
+        public function isLocalOnly(): bool;
 
         public function key(): string;
 
@@ -365,6 +399,11 @@ namespace Lockshm {
 
     /** A table of the segment is full; the message names it. */
     class FullException extends Exception
+    {
+    }
+
+    /** A key across hosts: no lockshm-bridge runs on this host, or Redis is out of reach, or refuses. */
+    class BridgeException extends Exception
     {
     }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: e93adf3d6b31e25cd3e8fb50f3efaf0cd67f9674 */
+ * Stub hash: ada46510baab2f880f68ff34f89f5039cad321d7 */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -23,6 +23,8 @@ ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Lockshm_Locks_exclusive, 0,
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, outlive, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, robust, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, tag, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 #define arginfo_class_Lockshm_Locks_shared arginfo_class_Lockshm_Locks_exclusive
@@ -35,6 +37,8 @@ ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Lockshm_Locks_tryExclusive,
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, outlive, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, robust, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, tag, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 #define arginfo_class_Lockshm_Locks_tryShared arginfo_class_Lockshm_Locks_tryExclusive
@@ -68,6 +72,8 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_singleFlight
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, timeout, IS_DOUBLE, 1, "5.0")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, lease, IS_DOUBLE, 1, "30.0")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, stale, IS_CALLABLE, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_once, 0, 3, _IS_BOOL, 0)
@@ -76,12 +82,16 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_once, 0, 3, 
 	ZEND_ARG_TYPE_INFO(0, fn, IS_CALLABLE, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, retryOnFailure, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(1, result, IS_MIXED, 0, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_seat, 0, 2, IS_MIXED, 0)
 	ZEND_ARG_TYPE_INFO(0, key, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO(0, fn, IS_CALLABLE, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, lease, IS_DOUBLE, 1, "30.0")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 #define arginfo_class_Lockshm_Hold___construct arginfo_class_Lockshm_Locks___construct
@@ -113,6 +123,8 @@ ZEND_END_ARG_INFO()
 #define arginfo_class_Lockshm_Hold_isHeld arginfo_class_Lockshm_Hold_check
 
 #define arginfo_class_Lockshm_Hold_isExclusive arginfo_class_Lockshm_Hold_check
+
+#define arginfo_class_Lockshm_Hold_isLocalOnly arginfo_class_Lockshm_Hold_check
 
 #define arginfo_class_Lockshm_Hold_key arginfo_class_Lockshm_Locks_name
 
@@ -150,6 +162,7 @@ ZEND_METHOD(Lockshm_Hold, remaining);
 ZEND_METHOD(Lockshm_Hold, token);
 ZEND_METHOD(Lockshm_Hold, isHeld);
 ZEND_METHOD(Lockshm_Hold, isExclusive);
+ZEND_METHOD(Lockshm_Hold, isLocalOnly);
 ZEND_METHOD(Lockshm_Hold, key);
 ZEND_METHOD(Lockshm_Hold, previous);
 ZEND_METHOD(Lockshm_Hold, acknowledge);
@@ -188,6 +201,7 @@ static const zend_function_entry class_Lockshm_Hold_methods[] = {
 	ZEND_ME(Lockshm_Hold, token, arginfo_class_Lockshm_Hold_token, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, isHeld, arginfo_class_Lockshm_Hold_isHeld, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, isExclusive, arginfo_class_Lockshm_Hold_isExclusive, ZEND_ACC_PUBLIC)
+	ZEND_ME(Lockshm_Hold, isLocalOnly, arginfo_class_Lockshm_Hold_isLocalOnly, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, key, arginfo_class_Lockshm_Hold_key, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, previous, arginfo_class_Lockshm_Hold_previous, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, acknowledge, arginfo_class_Lockshm_Hold_acknowledge, ZEND_ACC_PUBLIC)
@@ -236,6 +250,11 @@ static const zend_function_entry class_Lockshm_DeadlockException_methods[] = {
 
 
 static const zend_function_entry class_Lockshm_FullException_methods[] = {
+	ZEND_FE_END
+};
+
+
+static const zend_function_entry class_Lockshm_BridgeException_methods[] = {
 	ZEND_FE_END
 };
 
@@ -450,6 +469,16 @@ static zend_class_entry *register_class_Lockshm_FullException(zend_class_entry *
 	zend_class_entry ce, *class_entry;
 
 	INIT_NS_CLASS_ENTRY(ce, "Lockshm", "FullException", class_Lockshm_FullException_methods);
+	class_entry = zend_register_internal_class_ex(&ce, class_entry_Lockshm_Exception);
+
+	return class_entry;
+}
+
+static zend_class_entry *register_class_Lockshm_BridgeException(zend_class_entry *class_entry_Lockshm_Exception)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Lockshm", "BridgeException", class_Lockshm_BridgeException_methods);
 	class_entry = zend_register_internal_class_ex(&ce, class_entry_Lockshm_Exception);
 
 	return class_entry;

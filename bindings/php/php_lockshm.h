@@ -30,6 +30,12 @@
 extern zend_module_entry lockshm_module_entry;
 #define phpext_lockshm_ptr &lockshm_module_entry
 
+/** Options of a segment; strings are the script's, or in here. */
+struct lk_create {
+	struct lockshm_create_options options;
+	zval servers, prefixes; /* several texts as one string */
+};
+
 /** A segment that this process has open.  Persistent: from the first open to the end of the process. */
 struct lk_segment {
 	struct lk_segment *next;
@@ -37,9 +43,10 @@ struct lk_segment {
 	lockshm_t *retired;      /* of a removed segment; holds of the present request may be in it */
 	lockshm_loop_t *loop;    /* NULL = none yet */
 	pid_t loop_pid;          /* the process that opened the loop */
-	struct lockshm_create_options options;
+	struct lockshm_create_options options; /* strings are the segment's */
 	struct lockshm_blocker refused_by; /* of the last refused try */
 	zend_ulong skipped;
+	bool makes_global; /* some keys exclude other hosts in each request */
 	char name[LOCKSHM_NAME_MAX + 1];
 };
 
@@ -61,6 +68,7 @@ struct lk_hold {
 	enum lk_end end;
 	int mode;
 	bool listed;
+	bool local_only;
 	zend_object std;
 };
 
@@ -87,6 +95,7 @@ ZEND_BEGIN_MODULE_GLOBALS(lockshm)
 	char *segment;
 	char *session_handler;
 	double session_wait;
+	bool session_global;
 ZEND_END_MODULE_GLOBALS(lockshm)
 
 ZEND_EXTERN_MODULE_GLOBALS(lockshm)
@@ -98,7 +107,7 @@ ZEND_TSRMLS_CACHE_EXTERN()
 
 extern zend_class_entry *lk_ce_locks, *lk_ce_hold, *lk_ce_holder, *lk_ce_previous;
 extern zend_class_entry *lk_ce_exception, *lk_ce_timeout, *lk_ce_busy, *lk_ce_lost, *lk_ce_not_held, *lk_ce_deadlock,
-	*lk_ce_full, *lk_ce_segment;
+	*lk_ce_full, *lk_ce_segment, *lk_ce_bridge;
 
 /* segments.c */
 struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create_options *options,
@@ -120,7 +129,7 @@ int64_t lk_now_ns(void);
 /* hold.c */
 void lk_hold_startup(void);
 struct lk_hold *lk_hold_new(zval *to, struct lk_segment *segment, zend_string *key, int mode);
-void lk_hold_begin(struct lk_hold *hold);
+void lk_hold_begin(struct lk_hold *hold, int status);
 int lk_hold_end(struct lk_hold *hold);
 void lk_holds_end_request(void);
 bool lk_holds_have(const struct lk_segment *segment, const void *key, size_t key_len);
@@ -143,13 +152,19 @@ bool lk_seconds(double seconds, uint32_t argument, int64_t least_ns, int64_t *ns
 bool lk_request_key(struct lockshm_request *request, zend_string *key, uint32_t argument);
 bool lk_request_timeout(struct lockshm_request *request, double seconds, bool endless, uint32_t argument);
 bool lk_request_lease(struct lockshm_request *request, double seconds, bool strict, bool renew, uint32_t argument);
-bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument);
+bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argument);
+void lk_create_end(struct lk_create *create);
+
+/* redis.c */
+bool lk_request_policy(struct lockshm_request *request, const zend_string *policy, uint32_t argument);
+bool lk_create_redis(struct lk_create *create, const char *name, const zval *value, uint32_t argument, bool *known);
 
 /* errors.c */
 void lk_throw_acquire(int code, const struct lk_segment *segment, const struct lockshm_request *request,
 		      const struct lockshm_report *report);
 void lk_throw_segment(int code, const struct lockshm_error *error);
 void lk_throw_hold(int code, struct lk_hold *hold);
+void lk_throw_upgrade(int code, struct lk_hold *hold);
 zend_string *lk_not_granted(const struct lockshm_request *request, const struct lockshm_report *report);
 void lk_shown_key(char shown[static LOCKSHM_KEY_SHOWN_MAX + 1], const void *key, size_t key_len);
 

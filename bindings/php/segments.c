@@ -26,6 +26,13 @@ static struct lk_segment *find(const char *name)
 	return NULL;
 }
 
+static bool makes_global(lockshm_t *handle)
+{
+	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
+
+	return lockshm_bridge_stat(handle, &stat) == 0 && *stat.global_keys;
+}
+
 struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create_options *options,
 				   struct lockshm_error *error)
 {
@@ -41,7 +48,11 @@ struct lk_segment *lk_segment_open(const char *name, const struct lockshm_create
 	segment = pecalloc(1, sizeof(*segment), 1);
 	segment->handle = handle;
 	segment->options = *options;
+	segment->options.redis = options->redis ? pestrdup(options->redis, 1) : NULL;
+	segment->options.global_keys = options->global_keys ? pestrdup(options->global_keys, 1) : NULL;
+	segment->options.redis_prefix = options->redis_prefix ? pestrdup(options->redis_prefix, 1) : NULL;
 	segment->options.flags |= LOCKSHM_CREATE_OR_OPEN;
+	segment->makes_global = makes_global(handle);
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
 	segment->next = LK_G(segments);
 	LK_G(segments) = segment;
@@ -83,6 +94,7 @@ int lk_segment_reopen(struct lk_segment *segment, struct lockshm_error *error)
 		lockshm_close(segment->retired);
 	segment->retired = segment->handle;
 	segment->handle = handle;
+	segment->makes_global = makes_global(handle);
 	return 0;
 }
 
@@ -111,5 +123,8 @@ void lk_segment_close(struct lk_segment *segment)
 	if (segment->retired)
 		lockshm_close(segment->retired);
 	lockshm_close(segment->handle);
+	pefree((char *)segment->options.redis, 1);
+	pefree((char *)segment->options.redis_prefix, 1);
+	pefree((char *)segment->options.global_keys, 1);
 	pefree(segment, 1);
 }

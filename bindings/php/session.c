@@ -71,7 +71,7 @@ static bool take(struct lk_session *session, zend_string *id, int mode)
 	key_of_id(key, id);
 	request = (struct lockshm_request)LOCKSHM_REQUEST(key);
 	request.mode = mode;
-	request.flags = LOCKSHM_AUTO_RENEW;
+	request.flags = LOCKSHM_AUTO_RENEW | (LK_G(session_global) ? LOCKSHM_GLOBAL : 0);
 	request.timeout_ns = (int64_t)(LK_G(session_wait) * 1e9);
 	code = lk_acquire(session->segment, &request, &session->hold, &report);
 	if (code < 0) {
@@ -165,17 +165,17 @@ static zend_result by_delegate(zend_result result, const char *action)
 
 static struct lk_segment *open_segment(void)
 {
-	struct lockshm_create_options options;
+	struct lk_create create;
 	char name[LOCKSHM_NAME_MAX + 1];
 	struct lockshm_error error;
 	struct lk_segment *segment;
 
-	lk_create_options(&options, NULL, 0);
+	lk_create_options(&create, NULL, 0);
 	if (!lk_segment_default(name)) {
 		php_error_docref(NULL, E_WARNING, "lockshm.segment is too long");
 		return NULL;
 	}
-	segment = lk_segment_open(name, &options, &error);
+	segment = lk_segment_open(name, &create.options, &error);
 	if (!segment)
 		php_error_docref(NULL, E_WARNING, "No segment for session locks: %s", error.message);
 	return segment;

@@ -3,6 +3,12 @@
 #include "php_lockshm.h"
 #include "SAPI.h"
 
+static bool across_hosts(struct lockshm_request *request, bool global, const zend_string *policy, uint32_t argument)
+{
+	request->flags |= global ? LOCKSHM_GLOBAL : 0;
+	return lk_request_policy(request, policy, argument);
+}
+
 /** Take @key for a call; renewed, since the length of the work is not known.  Return: NULL: not held, see @code. */
 static struct lk_hold *take_for_call(zval *object, struct lk_segment *segment, struct lockshm_request *request,
 				     zend_string *key, struct lockshm_report *report, int *code)
@@ -12,7 +18,7 @@ static struct lk_hold *take_for_call(zval *object, struct lk_segment *segment, s
 	hold->lease_ns = request->ttl_ns;
 	*code = lk_acquire(segment, request, &hold->hold, report);
 	if (*code >= 0) {
-		lk_hold_begin(hold);
+		lk_hold_begin(hold, *code);
 		return hold;
 	}
 	zval_ptr_dtor(object);
@@ -74,13 +80,13 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 	struct flight flight = { .stale = empty_fcall_info };
 	struct lockshm_report report;
 	double timeout = 5, lease = 30;
-	bool endless = false, strict = false;
+	bool endless = false, strict = false, global = false;
+	zend_string *key, *policy = NULL;
 	struct lk_hold *hold;
-	zend_string *key;
 	zval object;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(3, 6)
+	ZEND_PARSE_PARAMETERS_START(3, 8)
 		Z_PARAM_STR(key)
 		Z_PARAM_FUNC(flight.look, flight.look_cache)
 		Z_PARAM_FUNC(flight.fill, flight.fill_cache)
@@ -88,9 +94,11 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 		Z_PARAM_DOUBLE_OR_NULL(timeout, endless)
 		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
 		Z_PARAM_FUNC_OR_NULL(flight.stale, flight.stale_cache)
+		Z_PARAM_BOOL(global)
+		Z_PARAM_STR_OR_NULL(policy)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!lk_request_key(&request, key, 1) || !lk_request_timeout(&request, timeout, endless, 4) ||
-	    !lk_request_lease(&request, lease, strict, true, 5))
+	    !lk_request_lease(&request, lease, strict, true, 5) || !across_hosts(&request, global, policy, 8))
 		RETURN_THROWS();
 	if (look(return_value, &flight))
 		return;
@@ -131,22 +139,25 @@ ZEND_METHOD(Lockshm_Locks, once)
 	zend_fcall_info info;
 	zend_fcall_info_cache cache;
 	zval *result = NULL, value, object;
+	bool retry = false, global = false;
+	zend_string *key, *policy = NULL;
 	struct lk_hold *hold;
-	bool retry = false;
 	int64_t period_ns;
-	zend_string *key;
 	double period;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(3, 5)
+	ZEND_PARSE_PARAMETERS_START(3, 7)
 		Z_PARAM_STR(key)
 		Z_PARAM_DOUBLE(period)
 		Z_PARAM_FUNC(info, cache)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_BOOL(retry)
 		Z_PARAM_ZVAL(result)
+		Z_PARAM_BOOL(global)
+		Z_PARAM_STR_OR_NULL(policy)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!lk_request_key(&request, key, 1) || !lk_seconds(period, 2, LOCKSHM_TTL_MIN, &period_ns))
+	if (!lk_request_key(&request, key, 1) || !lk_seconds(period, 2, LOCKSHM_TTL_MIN, &period_ns) ||
+	    !across_hosts(&request, global, policy, 7))
 		RETURN_THROWS();
 	request.timeout_ns = 0;
 	request.flags |= LOCKSHM_AUTO_RENEW;
@@ -175,17 +186,19 @@ ZEND_METHOD(Lockshm_Locks, seat)
 	zend_fcall_info info;
 	zend_fcall_info_cache cache;
 	double lease = 30;
-	bool strict = false;
+	bool strict = false, global = false;
+	zend_string *key, *policy = NULL;
 	struct lk_hold *hold;
-	zend_string *key;
 	zval object;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(2, 3)
+	ZEND_PARSE_PARAMETERS_START(2, 5)
 		Z_PARAM_STR(key)
 		Z_PARAM_FUNC(info, cache)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
+		Z_PARAM_BOOL(global)
+		Z_PARAM_STR_OR_NULL(policy)
 	ZEND_PARSE_PARAMETERS_END();
 	if (strcmp(sapi_module.name, "cli") != 0 && strcmp(sapi_module.name, "phpdbg") != 0) {
 		zend_throw_exception(lk_ce_exception,
@@ -194,7 +207,8 @@ ZEND_METHOD(Lockshm_Locks, seat)
 		RETURN_THROWS();
 	}
 	request.timeout_ns = LOCKSHM_FOREVER;
-	if (!lk_request_key(&request, key, 1) || !lk_request_lease(&request, lease, strict, true, 3))
+	if (!lk_request_key(&request, key, 1) || !lk_request_lease(&request, lease, strict, true, 3) ||
+	    !across_hosts(&request, global, policy, 5))
 		RETURN_THROWS();
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {

@@ -7,7 +7,7 @@ local segment = require "support.segment"
 local wait = require "support.wait"
 
 local A, B, URI = os.getenv("HOST_A"), os.getenv("HOST_B"), os.getenv("REDIS_URI")
-local OPTIONS = { redis = URI, redis_ttl = 60, redis_policy = "wait", locks = 64 }
+local OPTIONS = { redis = URI, redis_ttl = 60, redis_policy = "wait", locks = 64, global_keys = { "seg:", "other:" } }
 local FAR = 120 -- a time-out that a test never reaches
 
 local function far(options)
@@ -55,9 +55,9 @@ end
 
 --- The text of a worker that adds n times to the file count, and its tokens to the file log.
 local ADD = [[
-	local locks, folder, n, options = ...
+	local locks, folder, n, options, key = ...
 	for _ = 1, n do
-		local hold = assert(locks:exclusive("count", options))
+		local hold = assert(locks:exclusive(key or "count", options))
 		local file = io.open(folder .. "/count")
 		local count = tonumber(file:read("*a"))
 		file:close()
@@ -100,17 +100,36 @@ describe("across hosts, without nginx,", function()
 	end)
 	teardown(function() os.execute("rm -rf '" .. folder .. "'") end)
 
-	it("two processes on each of two hosts exclude each other", function()
-		write(folder .. "/count", "0")
-		local children = {}
-		for i = 1, 4 do
-			children[i] = posix.fork(function()
-				assert(loadstring(ADD))(i % 2 == 0 and a or b, folder, 25, far())
-				return 0
-			end)
-		end
-		for i = 1, 4 do assert.equal(0, await_child(children[i])) end
-		assert_counted(folder, 100)
+	for _, key in ipairs { "count", "seg:count" } do
+		it("two processes on each of two hosts exclude each other: " .. key, function()
+			write(folder .. "/count", "0")
+			write(folder .. "/log", "")
+			local children = {}
+			for i = 1, 4 do
+				children[i] = posix.fork(function()
+					local options = key == "count" and far() or { timeout = FAR }
+					assert(loadstring(ADD))(i % 2 == 0 and a or b, folder, 25, options, key)
+					return 0
+				end)
+			end
+			for i = 1, 4 do assert.equal(0, await_child(children[i])) end
+			assert_counted(folder, 100)
+		end)
+	end
+
+	it("a key that the segment makes global needs no option", function()
+		local hold = assert(a:exclusive("seg:key", { timeout = 0 }))
+		local none, err, holder = b:exclusive("seg:key", { timeout = 0 })
+		assert.same({ nil, "busy", true }, { none, err, is_named(holder) })
+		none, err, holder = b:exclusive("seg:key", { timeout = 0.2 })
+		assert.same({ nil, "timeout", true }, { none, err, is_named(holder) })
+		assert.is_true((assert(b:exclusive("key", { timeout = 0 })):release()))
+		assert.is_true((hold:release()))
+		assert.is_true((a:once("seg:once", 600, function() end)))
+		assert.is_false((b:once("seg:once", 600, function() end)))
+		assert.equal(0, await_child(posix.fork(function()
+			return assert(b:exclusive("seg:child", { timeout = FAR })):release() and 0 or 1
+		end)))
 	end)
 
 	it("a refused try and a time-out name the other host", function()
@@ -216,11 +235,12 @@ describe("across hosts, without nginx,", function()
 		assert(lockshm.open(name, {
 			redis = { "redis://192.0.2.1", "redis://192.0.2.2", URI }, redis_ttl = 5, redis_policy = "wait",
 			redis_prefix = "mine:", redis_quorum = true, redis_gap = 0.05, redis_retain = 0.5, redis_leases = 8,
+			global_keys = "*",
 		}))
 		local stat = segment.stat(name)
-		assert.same({ "redis://192.0.2.1,redis://192.0.2.2," .. URI, "mine:", "wait", true, 5000, 50, 500, 8 }, {
+		assert.same({ "redis://192.0.2.1,redis://192.0.2.2," .. URI, "mine:", "wait", true, 5000, 50, 500, 8, "*" }, {
 			stat.bridge_servers, stat.bridge_prefix, stat.bridge_policy, stat.redis_quorum, stat.bridge_ttl_ms,
-			stat.bridge_gap_ms, stat.bridge_retain_ms, stat.bridge_leases,
+			stat.bridge_gap_ms, stat.bridge_retain_ms, stat.bridge_leases, stat.global_keys,
 		})
 		segment.remove(name)
 	end)
@@ -233,6 +253,8 @@ describe("across hosts, without nginx,", function()
 		local name = ("lt%d-wrong"):format(posix.pid())
 		refused("must begin with redis://", lockshm.open(name, { redis = "http://x" }))
 		refused("option 'redis': a URI, or a table of them, is needed, not 5", lockshm.open(name, { redis = 5 }))
+		refused("option 'global_keys': '%*', a prefix, or a table of them, is needed, not 5", lockshm.open(name, { global_keys = 5 }))
+		refused("global_keys", lockshm.open(name, { global_keys = "*" }))
 		refused("redis_ttl", lockshm.open(name, { redis = URI, redis_ttl = 0.5 }))
 		refused("option 'redis_ttl': seconds are needed, not soon", lockshm.open(name, { redis = URI, redis_ttl = "soon" }))
 		refused("option 'redis_policy': 'fail' or 'wait' is needed, not local%-only",
@@ -255,6 +277,7 @@ describe("across hosts, in nginx,", function()
 	local INIT = [[
 		require("resty.lockshm").configure {
 			segment = { ["@dict"] = %q }, redis = %q, redis_ttl = 60, redis_policy = "wait", locks = 64,
+			global_keys = "seg:",
 		}
 		assert(require("resty.lockshm").dict("@dict"))
 	]]
@@ -267,8 +290,14 @@ describe("across hosts, in nginx,", function()
 			segment.lockctl("rm", name) -- it is made anew, for the workers' user, and its bridge serves the new one
 			servers[i] = nginx.start {
 				workers = 2, dict = ("lt%d_%d"):format(posix.pid(), i + 10), init = INIT:format(name, URI),
-				init_worker = [[require("support.worker").early = {
-					require("resty.lockshm").dict("@dict"):exclusive("early", { global = true }) }]],
+				init_worker = [[
+					local locks = require("resty.lockshm").dict("@dict")
+					local worker = require "support.worker"
+					worker.early = { locks:exclusive("early", { global = true }) }
+					worker.seg = { locks:exclusive("seg:early") }
+					worker.own = { locks:exclusive("own", { timeout = 0 }) }
+					if worker.own[1] then worker.own[1]:release() end
+				]],
 			}
 			servers[i]:run [[assert(assert(lockshm.dict(dict):exclusive("first", { global = true, timeout = 120 })):release())]]
 		end
@@ -285,19 +314,37 @@ describe("across hosts, in nginx,", function()
 		os.execute("rm -rf '" .. folder .. "'")
 	end)
 
-	it("two workers on each of two hosts exclude each other", function()
-		write(folder .. "/count", "0")
-		write(folder .. "/log", "")
-		os.execute("chmod 666 '" .. folder .. "'/*")
-		local connections = {}
-		for i = 1, 8 do
-			connections[i] = (i % 2 == 0 and a or b):connect():start(([[
-				assert(loadstring(%q))(lockshm.dict(dict), %q, 10, { global = true, timeout = 120 })
-				return true
-			]]):format(ADD, folder))
-		end
-		for i = 1, 8 do assert.is_true((connections[i]:result())) end
-		assert_counted(folder, 80)
+	for _, key in ipairs { "count", "seg:count" } do
+		it("two workers on each of two hosts exclude each other: " .. key, function()
+			write(folder .. "/count", "0")
+			write(folder .. "/log", "")
+			os.execute("chmod 666 '" .. folder .. "'/*")
+			local connections = {}
+			for i = 1, 8 do
+				connections[i] = (i % 2 == 0 and a or b):connect():start(([[
+					assert(loadstring(%q))(lockshm.dict(dict), %q, 10, { global = %s, timeout = 120 }, %q)
+					return true
+				]]):format(ADD, folder, key == "count", key))
+			end
+			for i = 1, 8 do assert.is_true((connections[i]:result())) end
+			assert_counted(folder, 80)
+		end)
+	end
+
+	it("resty.lock takes a key that the segment makes global, too", function()
+		local holding = a:workers()[1]
+		assert.is_number((holding:run [[T.lock = new {} return T.lock:lock("seg:k")]]))
+		assert.same({ nil, "timeout", true }, { b:run [[
+			local lock = new { timeout = 0 }
+			local elapsed, err = lock:lock("seg:k")
+			return elapsed, err, tostring(lock:holder()):find("another host holds it", 1, true) ~= nil
+		]] })
+		local waiting = b:connect():start [[local lock = new { timeout = 120, exptime = 120 } return lock:lock("seg:k"), lock:unlock()]]
+		await_waiter(B, "seg:k")
+		assert.equal(1, (holding:run "return T.lock:unlock()"))
+		local elapsed, unlocked = waiting:result()
+		assert.is_true(elapsed > 0)
+		assert.equal(1, unlocked)
 	end)
 
 	it("a wait suspends the light thread, and a refusal names the other host", function()
@@ -349,8 +396,11 @@ describe("across hosts, in nginx,", function()
 	end)
 
 	it("a phase that cannot wait is named", function()
-		local none, err = a:run "return T.early[1], T.early[2]"
-		assert.is_nil(none)
-		assert.equal("cannot take a key across hosts in the init_worker phase: nginx cannot suspend it; use ngx.timer.at()", err)
+		for _, case in ipairs { "early", "seg" } do
+			local none, err = a:run(("return T.%s[1], T.%s[2]"):format(case, case))
+			assert.is_nil(none)
+			assert.equal("cannot take a key across hosts in the init_worker phase: nginx cannot suspend it; use ngx.timer.at()", err)
+		end
+		assert.is_nil((a:run "return T.own[2] ~= 'busy' and T.own[2] or nil")) -- of its host: free, or another worker's
 	end)
 end)

@@ -55,7 +55,7 @@ pass
 mkdir "$work/example"
 cd "$work/example"
 segment=php-readme-$$
-awk '/^```php$/ { on = 1; next } /^```$/ { on = 0 } on' "$source/README.md" | sed "s/'shop'/'$segment'/" >example.php
+awk '/^```php$/ { on = 1; next } on && /^```$/ { exit } on' "$source/README.md" | sed "s/'shop'/'$segment'/" >example.php
 destroy() {
 	php -n -d extension="$installed" -r "Lockshm\\Locks::destroy('$segment');" || true
 }

@@ -10,6 +10,7 @@ copy=${LARAVEL_DIR:-}
 unset LARAVEL_DIR
 has Illuminate/Cache/autoload.php || [ -n "$copy" ] ||
 	cannot_run "there is no Laravel (Debian: php-laravel-framework), and LARAVEL_DIR is not set"
+with_hosts
 cd "$packages/laravel"
 if has Illuminate/Cache/autoload.php; then
 	run "Laravel of Debian"

@@ -10,6 +10,7 @@ copy=${SYMFONY_LOCK_DIR:-}
 unset SYMFONY_LOCK_DIR
 has Symfony/Component/Lock/autoload.php || [ -n "$copy" ] ||
 	cannot_run "there is no symfony/lock (Debian: php-symfony-lock), and SYMFONY_LOCK_DIR is not set"
+with_hosts
 cd "$packages/symfony"
 if has Symfony/Component/Lock/autoload.php; then
 	run "symfony/lock of Debian"

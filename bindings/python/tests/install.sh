@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# install.sh - the source archive installs into an empty virtual environment, offline, and the README's example runs there
+# install.sh - the source archive installs into an empty virtual environment, offline, and the README's first example runs there
 #
 # Environment: srcdir and builddir of the library, or pkg-config finds it; PYTHON.
 set -u
@@ -69,7 +69,7 @@ rm -rf "$work/tree"
 step "make the environment" "$python" -m venv --system-site-packages "$work/venv"
 step "install the archive" "$work/venv/bin/pip" install --no-index --no-build-isolation --no-deps "$work"/dist/lockshm-*.tar.gz
 tar -xzf "$work"/dist/lockshm-*.tar.gz --strip-components=1 -C "$work" --wildcards '*/README.md'
-awk '/^```python$/ { on = 1; next } /^```$/ { on = 0 } on' README.md | sed "s/\"shop\"/\"$segment\"/" >example.py
+awk '/^```python$/ { on = 1; next } on && /^```$/ { exit } on' README.md | sed "s/\"shop\"/\"$segment\"/" >example.py
 step "find the installed package" "$work/venv/bin/python" -c "import lockshm, sys; sys.exit('$work/venv' not in lockshm.__file__)"
 step "run the README's example" "$work/venv/bin/python" -Werror example.py
 step "find the stubs" test -f "$("$work/venv/bin/python" -c 'import lockshm, os; print(os.path.dirname(lockshm.__file__))')/py.typed"

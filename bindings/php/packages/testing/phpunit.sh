@@ -39,6 +39,19 @@ need_php()
 	export LOCKSHM_EXTENSION
 }
 
+# with_hosts: two hosts for the tests, see ../../../hosts.sh, if there is a redis-server and a bridge
+with_hosts()
+{
+	. "$packages/../../hosts.sh"
+	if find_hosts; then
+		trap 'end_hosts; rm -rf "$work"' EXIT
+		start_hosts
+	else
+		HOSTS_MISSING=$hosts_missing
+		export HOSTS_MISSING
+	fi
+}
+
 # has FILE: is it in PHP's include path?
 has()
 {

@@ -27,7 +27,7 @@ bool(true)
 bool(true)
 string(5) "0.1.0"
 bool(true)
-array(12) {
+array(13) {
   [0]=>
   string(15) "Lockshm\Locks -"
   [1]=>
@@ -52,6 +52,8 @@ array(12) {
   string(39) "Lockshm\FullException Lockshm\Exception"
   [11]=>
   string(42) "Lockshm\SegmentException Lockshm\Exception"
+  [12]=>
+  string(41) "Lockshm\BridgeException Lockshm\Exception"
 }
 string(5) "files"
 string(2) "20"

@@ -91,7 +91,7 @@ int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *
 {
 	static char *names[] = { "name",  "create",    "any_owner",    "locks",        "requests",     "owners",    "mode",
 				 "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain",
-				 "redis_leases", "redis_wait", NULL };
+				 "redis_leases", "redis_wait", "global_keys", NULL };
 	struct lockshm_create_options *o = &out->options;
 	struct values v = { 0 };
 	unsigned mode;
@@ -99,9 +99,10 @@ int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *
 	*out = (struct create_arguments){ .create = 1, .options = LOCKSHM_CREATE_INIT };
 	o->flags = LOCKSHM_CREATE_OR_OPEN;
 	mode = o->mode;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOOzOOzpOOOO:Locks", names, &out->name, &out->create,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOOzOOzpOOOOz:Locks", names, &out->name, &out->create,
 					 &out->any_owner, &v.locks, &v.requests, &v.owners, &v.mode, &o->redis, &v.ttl,
-					 &v.policy, &o->redis_prefix, &v.quorum, &v.gap, &v.retain, &v.leases, &v.wait) ||
+					 &v.policy, &o->redis_prefix, &v.quorum, &v.gap, &v.retain, &v.leases, &v.wait,
+					 &o->global_keys) ||
 	    capacity_of(v.locks, "locks", &o->locks) || capacity_of(v.requests, "requests", &o->requests) ||
 	    capacity_of(v.owners, "owners", &o->owners) || capacity_of(v.mode, "mode", &mode))
 		return -1;

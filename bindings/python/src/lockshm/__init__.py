@@ -62,6 +62,10 @@ __all__ = [
 ]
 
 
+def _list(texts: Union[str, Sequence[str], None]) -> Optional[str]:
+    return texts if texts is None or isinstance(texts, str) else ",".join(texts)
+
+
 def open(
     name: str,
     *,
@@ -80,6 +84,7 @@ def open(
     redis_retain: Optional[float] = None,
     redis_leases: Optional[int] = None,
     redis_wait: Optional[int] = None,
+    global_keys: Union[str, Sequence[str], None] = None,
 ) -> Locks:
     """Open the segment of that name, made if there is none (create=False: NoSegment instead).
 
@@ -92,7 +97,8 @@ def open(
     lease of a dead host ends (10), policy = "fail" or "wait" while Redis is out of reach, prefix of the keys there ("lk:"),
     quorum = a majority of independent servers decides, gap = seconds for which a busy key stays free for programs that
     poll it, retain = seconds for which an unused lease stays, leases = such keys in use at once (1024), wait = replicas
-    that must have a lease.  These count for a segment that is made, too, and are to be the same on all hosts.
+    that must have a lease.  global_keys = "*", or prefixes of keys, that exclude other hosts in each request, without
+    global_.  These count for a segment that is made, too, and are to be the same on all hosts.
     any_owner accepts a segment that another user than this one or root made.  Usable in all threads, and in children
     made by fork().
     """
@@ -101,7 +107,7 @@ def open(
         "requests": requests,
         "owners": owners,
         "mode": mode,
-        "redis": redis if redis is None or isinstance(redis, str) else ",".join(redis),
+        "redis": _list(redis),
         "redis_ttl": redis_ttl,
         "redis_policy": redis_policy,
         "redis_prefix": redis_prefix,
@@ -110,6 +116,7 @@ def open(
         "redis_retain": redis_retain,
         "redis_leases": redis_leases,
         "redis_wait": redis_wait,
+        "global_keys": _list(global_keys),
     }
     options = {word: value for word, value in given.items() if value is not None}
     return Locks(name, create=create, any_owner=any_owner, **options)

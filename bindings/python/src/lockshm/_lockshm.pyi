@@ -93,6 +93,7 @@ class Segment:
         redis_retain: float = ...,
         redis_leases: int = ...,
         redis_wait: int = ...,
+        global_keys: Optional[str] = None,
     ) -> Segment: ...
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Segment:
         redis_retain: float = ...,
         redis_leases: int = ...,
         redis_wait: int = ...,
+        global_keys: Optional[str] = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -15,12 +15,14 @@ import lockshm
 import pytest
 from conftest import FAR
 
+from lockshm.compat.redis import Redis
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 WORKER = """
 import asyncio, pathlib, sys, lockshm
 locks, count, log = lockshm.open(sys.argv[1], create=False), pathlib.Path(sys.argv[2], "count"), pathlib.Path(sys.argv[2], "log")
-lock = lambda: locks.exclusive("count", global_=True, timeout=120)
+lock = lambda: locks.exclusive(sys.argv[4], global_=sys.argv[4] == "count", timeout=120)
 def add(hold):
     n = int(count.read_text())
     with log.open("a") as file:
@@ -47,10 +49,11 @@ def held(locks, key, **options):
         yield hold
 
 
-def test_two_processes_on_each_of_two_hosts_exclude_each_other(hosts, tmp_path):
+@pytest.mark.parametrize("key", ["count", "seg:count"])
+def test_two_processes_on_each_of_two_hosts_exclude_each_other(hosts, tmp_path, key):
     (tmp_path / "count").write_text("0")
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, locks.name, tmp_path, kind])
+        subprocess.Popen([sys.executable, "-c", WORKER, locks.name, tmp_path, kind, key])
         for locks in hosts
         for kind in ("thread", "task")
     ]
@@ -160,6 +163,39 @@ def test_asyncio(hosts):
         pass
 
 
+def test_keys_that_the_segment_makes_global(hosts):
+    """Without the flag: a free key is granted after a wait, in threads and tasks, and a try is refused by the other host."""
+    a, b = hosts
+    with a.exclusive("seg:key", timeout=0), b.exclusive("key", timeout=0):
+        assert not b.exclusive("seg:key").acquire(blocking=False)
+        with pytest.raises(lockshm.Busy, match=f"another host holds it: {a.name}"):
+            b.exclusive("seg:key", timeout=0).acquire()
+        with pytest.raises(lockshm.Timeout, match=f"not granted in time, other hosts; last: .*{a.name}"):
+            b.exclusive("seg:key", timeout=0.2).acquire()
+
+    async def main():
+        async with b.exclusive("other:key", timeout=0):
+            assert not await a.exclusive("other:key").acquire_async(blocking=False)
+
+    asyncio.run(main())
+    assert a.once("seg:once", 600, lambda: None) and not b.once("seg:once", 600, lambda: None)
+    pid = os.fork()
+    if not pid:
+        status = 1
+        with contextlib.suppress(BaseException), b.exclusive("seg:child", timeout=FAR):
+            status = 0
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_locks_of_the_drop_in_for_redis_py(hosts):
+    a, b = (Redis(locks).lock("seg:redis", timeout=300, blocking_timeout=FAR) for locks in hosts)
+    with a:
+        assert not b.acquire(blocking=False)
+    assert b.acquire() and not a.acquire(blocking=False)
+    b.release()
+
+
 def test_a_hold_that_its_host_has_lost(hosts, redis):
     a, b = hosts
     lost = threading.Event()
@@ -265,6 +301,7 @@ def test_the_options_of_a_segment():
         "redis_gap": 0.05,
         "redis_retain": 0.5,
         "redis_leases": 8,
+        "global_keys": "*",
     }
     with lockshm.testing.private(**options) as locks:
         out = subprocess.run(
@@ -281,7 +318,7 @@ def test_the_options_of_a_segment():
         "gap_ms": 50,
         "leases": 8,
     }
-    assert stat["redis_quorum"]
+    assert stat["redis_quorum"] and stat["global_keys"] == "*"
 
 
 @pytest.mark.parametrize(
@@ -295,6 +332,7 @@ def test_the_options_of_a_segment():
         ({"redis": "redis://x", "redis_policy": "local-only"}, ValueError, "must be \"fail\" or \"wait\", for a segment"),
         ({"redis": "redis://x", "redis_leases": -1}, ValueError, "redis_leases is -1, must not be negative"),
         ({"redis": "redis://x", "redis_wait": 99}, lockshm.Invalid, "redis_wait"),
+        ({"global_keys": "*"}, lockshm.Invalid, "global_keys"),
     ],
 )
 def test_wrong_options_of_a_segment(options, kind, words):

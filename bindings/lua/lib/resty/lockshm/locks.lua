@@ -18,10 +18,10 @@ local opened = {} -- by name
 local kinds = {
     locks = "count", requests = "count", owners = "count", mode = "count", user = "string",
     redis = "servers", redis_ttl = "seconds", redis_policy = "policy", redis_prefix = "string", redis_quorum = "boolean",
-    redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count",
+    redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count", global_keys = "prefixes",
 }
 
-local is_servers = { string = true, table = true }
+local is_list = { string = true, table = true }
 
 local faults = {
     count = function(value)
@@ -29,7 +29,8 @@ local faults = {
     end,
     string = function(value) return type(value) ~= "string" and "a string is needed" end,
     boolean = function(value) return type(value) ~= "boolean" and "true or false is needed" end,
-    servers = function(value) return not is_servers[type(value)] and "a URI, or a table of them, is needed" end,
+    servers = function(value) return not is_list[type(value)] and "a URI, or a table of them, is needed" end,
+    prefixes = function(value) return not is_list[type(value)] and "'*', a prefix, or a table of them, is needed" end,
     seconds = function(value)
         return (type(value) ~= "number" or not native.to_ns(value) or value == math.huge) and "seconds are needed"
     end,
@@ -56,7 +57,8 @@ end
 -- @param options of a new segment: locks, requests, owners (capacities), mode, user (owner of what root makes in nginx);
 --                for keys across hosts redis: a URI, or a table of them, and as for lockctl create: redis_ttl (10 s),
 --                redis_policy ("fail"; "wait"), redis_prefix ("lk:"), redis_quorum (false), redis_gap (0 s),
---                redis_retain (0 s), redis_leases (1024), redis_wait (0).  They are to be the same on all hosts, where
+--                redis_retain (0 s), redis_leases (1024), redis_wait (0); global_keys ("*", or prefixes of keys that
+--                exclude other hosts in each request, without option global).  They are to be the same on all hosts, where
 --                a lockshm-bridge serves the segment
 -- @return locks object, in one Lua VM the same for the same name; or nil, error string
 function M.open(name, options)

@@ -50,11 +50,15 @@ local function refused(name, code)
 end
 
 local SECONDS = { redis_ttl = "redis_ttl_ns", redis_gap = "redis_gap_ns", redis_retain = "redis_retain_ns" }
-local servers -- of the last call: referenced by what it returned
+local servers, global_keys -- of the last call: referenced by what it returned
+
+local function joined(list)
+    return type(list) == "table" and table.concat(list, ",") or list
+end
 
 local function add_redis(create, options)
-    servers = type(options.redis) == "table" and table.concat(options.redis, ",") or options.redis
-    create.redis = servers
+    servers, global_keys = joined(options.redis), joined(options.global_keys)
+    create.redis, create.global_keys = servers, global_keys
     create.redis_prefix = options.redis_prefix
     if options.redis_policy then
         create.redis_policy = require("resty.lockshm.spec").policy(options.redis_policy)

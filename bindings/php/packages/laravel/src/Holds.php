@@ -45,15 +45,17 @@ final class Holds
      * @param float      $wait    0.0 = try once
      * @param float|null $seconds lease, not renewed; the key stays closed to its end if the hold is not released.
      *                            null = until the release or the end of the request
+     * @param bool       $global  exclude other hosts, too
      *
      * @throws \Lockshm\TimeoutException  it is not free, and names the holder
      * @throws \Lockshm\DeadlockException this process holds it, and would wait for itself
      */
-    public function take(string $key, string $owner, float $wait, ?float $seconds): void
+    public function take(string $key, string $owner, float $wait, ?float $seconds, bool $global = false): void
     {
         $this->dropIfEnded($key);
         $outlive = null !== $seconds;
-        $hold = $this->locks->exclusive($key, $wait, $seconds, renew: false, outlive: $outlive, tag: self::tag($owner));
+        $tag = self::tag($owner);
+        $hold = $this->locks->exclusive($key, $wait, $seconds, renew: false, outlive: $outlive, tag: $tag, global: $global);
         if (\count($this->held) >= $this->sweepAt) {
             $this->sweep();
         }

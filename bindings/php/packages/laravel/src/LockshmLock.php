@@ -25,8 +25,9 @@ class LockshmLock extends Lock
      * @param string      $name    the key in the segment
      * @param int|float   $seconds 0 = no end but release, request and process
      * @param string|null $owner   null = a random one
+     * @param bool        $global  exclude other hosts, too
      */
-    public function __construct(private readonly Holds $holds, $name, $seconds, $owner = null)
+    public function __construct(private readonly Holds $holds, $name, $seconds, $owner = null, private readonly bool $global = false)
     {
         self::checkSeconds((string) $name, $seconds);
         parent::__construct((string) $name, $seconds, $owner);
@@ -82,7 +83,7 @@ class LockshmLock extends Lock
         }
     }
 
-    /** Ends whatever holds the lock, in any process, also what a request has left of its seconds. */
+    /** Ends whatever holds the lock, in any process of this host, also what a request has left of its seconds. */
     public function forceRelease()
     {
         foreach ($this->holds->locks->holders($this->name) as $holder) {
@@ -116,7 +117,7 @@ class LockshmLock extends Lock
         }
     }
 
-    /** Is the lock held, or left closed, by any process? */
+    /** Is the lock held, or left closed, by any process of this host? */
     public function isLocked(): bool
     {
         return null !== $this->getCurrentOwner();
@@ -167,6 +168,6 @@ class LockshmLock extends Lock
 
     private function take(float $wait): void
     {
-        $this->holds->take($this->name, $this->owner, $wait, $this->seconds > 0 ? (float) $this->seconds : null);
+        $this->holds->take($this->name, $this->owner, $wait, $this->seconds > 0 ? (float) $this->seconds : null, $this->global);
     }
 }

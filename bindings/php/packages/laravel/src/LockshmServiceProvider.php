@@ -17,12 +17,12 @@ use Lockshm\Locks;
  *         'lockshm' => ['driver' => 'lockshm', 'data' => 'redis', 'segment' => 'shop'],
  *
  * data: the name of the cache store with the data.  segment: that of the setting lockshm.segment if left out.  prefix: before the
- * names of locks; cache.prefix if left out.
+ * names of locks; cache.prefix if left out.  global: true = the locks exclude other hosts, too; the segment was made with Redis.
  */
 final class LockshmServiceProvider extends ServiceProvider
 {
     /** Those of this driver, and of Laravel for every store. */
-    private const KEYS = ['driver', 'data', 'segment', 'prefix', 'store', 'name', 'events', 'serializable_classes'];
+    private const KEYS = ['driver', 'data', 'segment', 'prefix', 'global', 'store', 'name', 'events', 'serializable_classes'];
 
     public function register(): void
     {
@@ -40,7 +40,7 @@ final class LockshmServiceProvider extends ServiceProvider
         $unknown = array_diff(array_keys($config), self::KEYS);
         if ($unknown) {
             throw new InvalidArgumentException(
-                'A cache store with the driver [lockshm] has no ['.implode('], [', $unknown)."]: its keys are 'data', 'segment' and 'prefix'."
+                'A cache store with the driver [lockshm] has no ['.implode('], [', $unknown)."]: its keys are 'data', 'segment', 'prefix' and 'global'."
             );
         }
         $data = $config['data'] ?? null;
@@ -53,7 +53,8 @@ final class LockshmServiceProvider extends ServiceProvider
         return LockshmStore::over(
             $app['cache']->store($data)->getStore(),
             Locks::open($config['segment'] ?? null),
-            $config['prefix'] ?? $app['config']['cache.prefix'] ?? ''
+            $config['prefix'] ?? $app['config']['cache.prefix'] ?? '',
+            (bool) ($config['global'] ?? false)
         );
     }
 }

@@ -22,16 +22,24 @@ class LockshmStore implements LockProvider, Store
      * @param Store  $data   where the data are
      * @param Locks  $locks  where the locks are
      * @param string $prefix before the name of each lock, to tell applications apart that share a segment
+     * @param bool   $global the locks exclude the other hosts with the same Redis, too: the segment was made with Redis
+     *                       (lockctl create --redis), and a lockshm-bridge serves it on each host
      */
-    public function __construct(protected readonly Store $data, Locks $locks, protected readonly string $prefix = '')
-    {
+    public function __construct(
+        protected readonly Store $data,
+        Locks $locks,
+        protected readonly string $prefix = '',
+        protected readonly bool $global = false,
+    ) {
         $this->holds = Holds::of($locks);
     }
 
     /** The store over $data, with tags() if $data has it. */
-    public static function over(Store $data, Locks $locks, string $prefix = ''): self
+    public static function over(Store $data, Locks $locks, string $prefix = '', bool $global = false): self
     {
-        return method_exists($data, 'tags') ? new TaggableLockshmStore($data, $locks, $prefix) : new self($data, $locks, $prefix);
+        $class = method_exists($data, 'tags') ? TaggableLockshmStore::class : self::class;
+
+        return new $class($data, $locks, $prefix, $global);
     }
 
     /**
@@ -41,7 +49,7 @@ class LockshmStore implements LockProvider, Store
      */
     public function lock($name, $seconds = 0, $owner = null)
     {
-        return new LockshmLock($this->holds, $this->prefix.$name, $seconds, $owner);
+        return new LockshmLock($this->holds, $this->prefix.$name, $seconds, $owner, $this->global);
     }
 
     /**
@@ -59,7 +67,7 @@ class LockshmStore implements LockProvider, Store
             throw CannotRestoreLockException::because($name, $this->holds->locks->holders($key));
         }
 
-        return new LockshmLock($this->holds, $key, 0, $owner);
+        return new LockshmLock($this->holds, $key, 0, $owner, $this->global);
     }
 
     /** The store with the data. */
@@ -100,7 +108,7 @@ class LockshmStore implements LockProvider, Store
         if (method_exists($this->data, 'add')) {
             return $this->data->add($key, $value, $seconds);
         }
-        $hold = $this->holds->locks->exclusive("{$this->prefix}add:$key");
+        $hold = $this->holds->locks->exclusive("{$this->prefix}add:$key", global: $this->global);
         try {
             return null === $this->data->get($key) && $this->data->put($key, $value, $seconds);
         } finally {

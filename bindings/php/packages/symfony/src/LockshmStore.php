@@ -38,12 +38,17 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     /**
      * @param Locks|string|null $segment the segment, or its name; null = that of the setting lockshm.segment
      * @param float|null        $wait    longest wait of a blocking acquire in seconds; null = no bound, as other stores
+     * @param bool              $global  exclude the other hosts with the same Redis, too: the segment was made with Redis
+     *                                   (lockctl create --redis), and a lockshm-bridge serves it on each host
      *
      * @throws \Lockshm\SegmentException the segment cannot be opened or made
      * @throws \ValueError               $segment is no name of a segment, or $wait is negative or not a number
      */
-    public function __construct(Locks|string|null $segment = null, private readonly ?float $wait = null)
-    {
+    public function __construct(
+        Locks|string|null $segment = null,
+        private readonly ?float $wait = null,
+        private readonly bool $global = false,
+    ) {
         if (null !== $wait && !($wait >= 0)) {
             throw new \ValueError(sprintf('wait: %s is no time to wait: seconds, or null for no bound.', $wait));
         }
@@ -57,7 +62,10 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
         $this->acquire($key, 0.0, false);
     }
 
-    /** As save(), but waits.  A read lock that cannot become exclusive at once is given back, as flock(2) does. */
+    /**
+     * As save(), but waits.  A read lock that cannot become exclusive at once, as one across hosts, is given back, as
+     * flock(2) does.
+     */
     public function waitAndSave(Key $key): void
     {
         $this->acquire($key, $this->wait, false);
@@ -144,8 +152,8 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     private function taken(Key $key, ?float $wait, bool $shared): Hold
     {
         return $shared
-            ? $this->locks->shared((string) $key, timeout: $wait, lease: null)
-            : $this->locks->exclusive((string) $key, timeout: $wait, lease: null);
+            ? $this->locks->shared((string) $key, timeout: $wait, lease: null, global: $this->global)
+            : $this->locks->exclusive((string) $key, timeout: $wait, lease: null, global: $this->global);
     }
 
     private function changed(Hold $hold, Key $key, ?float $wait, bool $shared): Hold

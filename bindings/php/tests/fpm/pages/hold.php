@@ -5,7 +5,7 @@
 use Lockshm\Locks;
 
 $locks = Locks::open();
-$hold = $locks->exclusive($_GET['key'], 60, lease: isset($_GET['lease']) ? (float)$_GET['lease'] : 30.0);
+$hold = $locks->exclusive($_GET['key'], 60, lease: isset($_GET['lease']) ? (float)$_GET['lease'] : 30.0, global: isset($_GET['global']));
 $GLOBALS['leak'] = [&$GLOBALS['leak'], $hold];
 echo getmypid(), "\n";
 

@@ -19,6 +19,7 @@ use Symfony\Component\DependencyInjection\Reference;
  *     lockshm:
  *         segment: shop   # name of the segment; that of the setting lockshm.segment if left out
  *         wait: 5         # longest wait of a blocking acquire in seconds; no bound if left out
+ *         global: true    # exclude other hosts, too; false if left out
  */
 final class LockshmExtension extends Extension implements ConfigurationInterface
 {
@@ -26,7 +27,7 @@ final class LockshmExtension extends Extension implements ConfigurationInterface
     {
         $config = $this->processConfiguration($this, $configs);
         $container->register('lockshm.store', LockshmStore::class)
-            ->setArguments([$config['segment'], $config['wait']])
+            ->setArguments([$config['segment'], $config['wait'], $config['global']])
             ->setPublic(true);
         $container->setAlias(LockshmStore::class, 'lockshm.store');
         $container->register('lockshm.factory', LockFactory::class)
@@ -40,7 +41,8 @@ final class LockshmExtension extends Extension implements ConfigurationInterface
         $tree = new TreeBuilder('lockshm');
         $tree->getRootNode()->children()
             ->scalarNode('segment')->defaultNull()->end()
-            ->floatNode('wait')->defaultNull()->end();
+            ->floatNode('wait')->defaultNull()->end()
+            ->booleanNode('global')->defaultFalse()->end();
 
         return $tree;
     }
