@@ -3,7 +3,7 @@
  * test-global-many-hosts.c - 64 hosts around one server, while bridges and holders are killed: exclusion, rising tokens,
  * and no host starves
  *
- * The judge is a board in shared memory that the library does not use.  A holder puts itself down for the key; who finds
+ * The referee is a board in shared memory that the library does not use.  A holder puts itself down for the key; who finds
  * another one there accuses it, and it is guilty if its hold is valid afterwards.  What it costs is printed.  SECONDS=N
  * in the environment: for so long at least.
  */
@@ -23,7 +23,7 @@
 #define LIVES 4096 /* processes that hold, one after the other on each host */
 #define KILL_EVERY_NS LOCKSHM_MS(60)
 
-struct judge {
+struct board {
 	uint32_t owner[COMMON]; /* a life, 0 = none is known */
 	uint64_t token[COMMON]; /* the largest so far */
 	uint32_t accused[LIVES]; /* by another holder of the key */
@@ -34,7 +34,7 @@ struct judge {
 	uint32_t ends;
 };
 
-static struct judge *judge;
+static struct board *board;
 static pid_t workers[HOSTS];
 static unsigned lives;
 
@@ -42,33 +42,33 @@ static unsigned lives;
 
 static void rises(unsigned key, uint64_t token)
 {
-	uint64_t before = __atomic_load_n(&judge->token[key], __ATOMIC_SEQ_CST);
+	uint64_t before = __atomic_load_n(&board->token[key], __ATOMIC_SEQ_CST);
 
 	do {
 		if (token <= before) {
-			__atomic_fetch_add(&judge->falling, 1, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&board->falling, 1, __ATOMIC_SEQ_CST);
 			return;
 		}
-	} while (!__atomic_compare_exchange_n(&judge->token[key], &before, token, false, __ATOMIC_SEQ_CST,
+	} while (!__atomic_compare_exchange_n(&board->token[key], &before, token, false, __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
 }
 
 /* A hold that is valid now was valid all the time. */
 static void inside(unsigned key, uint32_t life, lockshm_hold_t *hold)
 {
-	uint32_t other = __atomic_exchange_n(&judge->owner[key], life, __ATOMIC_SEQ_CST);
+	uint32_t other = __atomic_exchange_n(&board->owner[key], life, __ATOMIC_SEQ_CST);
 
 	/* Killed here, as most of those that are, and long enough for another one to come. */
 	pass(now_ns() + LOCKSHM_MS(1));
 	if (other)
-		__atomic_store_n(&judge->accused[other], 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&board->accused[other], 1, __ATOMIC_SEQ_CST);
 	/* The token of a hold that was lost by now may be behind. */
 	if (lockshm_check(hold, NULL) == 0)
 		rises(key, lockshm_token(hold));
-	if (lockshm_check(hold, NULL) == 0 && __atomic_load_n(&judge->accused[life], __ATOMIC_SEQ_CST))
-		__atomic_fetch_add(&judge->guilty, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&judge->accused[life], 0, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(&judge->owner[key], &life, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (lockshm_check(hold, NULL) == 0 && __atomic_load_n(&board->accused[life], __ATOMIC_SEQ_CST))
+		__atomic_fetch_add(&board->guilty, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&board->accused[life], 0, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(&board->owner[key], &life, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 static void hold_one(lockshm_t *s, unsigned host, unsigned n, uint32_t life)
@@ -88,12 +88,12 @@ static void hold_one(lockshm_t *s, unsigned host, unsigned n, uint32_t life)
 	code = lockshm_acquire(s, &request, &hold);
 	if (code < 0) {
 		if (code != LOCKSHM_TIMEOUT)
-			__atomic_fetch_add(&judge->refused, 1, __ATOMIC_SEQ_CST);
+			__atomic_fetch_add(&board->refused, 1, __ATOMIC_SEQ_CST);
 		return;
 	}
 	if (common < COMMON)
 		inside(common, life, &hold);
-	__atomic_fetch_add(common < COMMON ? &judge->holds[host] : &judge->own[host], 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(common < COMMON ? &board->holds[host] : &board->own[host], 1, __ATOMIC_SEQ_CST);
 	(void)lockshm_release(&hold, 0);
 }
 
@@ -105,7 +105,7 @@ static void work(unsigned host, uint32_t life)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)
 		_exit(1);
-	for (n = life; !__atomic_load_n(&judge->ends, __ATOMIC_SEQ_CST); n++)
+	for (n = life; !__atomic_load_n(&board->ends, __ATOMIC_SEQ_CST); n++)
 		hold_one(s, host, n, life);
 	_exit(0);
 }
@@ -113,7 +113,7 @@ static void work(unsigned host, uint32_t life)
 static void worker_start(unsigned host)
 {
 	ck_assert_uint_lt(++lives, LIVES);
-	judge->host[lives] = (uint8_t)host;
+	board->host[lives] = (uint8_t)host;
 	workers[host] = fork();
 	ck_assert_int_ge(workers[host], 0);
 	if (workers[host] == 0)
@@ -134,8 +134,8 @@ static bool all_had(void *unused)
 
 	(void)unused;
 	for (i = 0; i < HOSTS; i++)
-		if (!__atomic_load_n(&judge->holds[i], __ATOMIC_SEQ_CST) ||
-		    !__atomic_load_n(&judge->own[i], __ATOMIC_SEQ_CST))
+		if (!__atomic_load_n(&board->holds[i], __ATOMIC_SEQ_CST) ||
+		    !__atomic_load_n(&board->own[i], __ATOMIC_SEQ_CST))
 			return false;
 	return true;
 }
@@ -143,9 +143,9 @@ static bool all_had(void *unused)
 /* The host that has the key now; @other if none is seen. */
 static unsigned holder(unsigned key, unsigned other)
 {
-	uint32_t life = __atomic_load_n(&judge->owner[key], __ATOMIC_SEQ_CST);
+	uint32_t life = __atomic_load_n(&board->owner[key], __ATOMIC_SEQ_CST);
 
-	return life ? judge->host[life] : other;
+	return life ? board->host[life] : other;
 }
 
 /* A bridge is back at once, as under a service manager. */
@@ -202,10 +202,10 @@ static void print_costs(int64_t ns, unsigned kills, long commands)
 	unsigned i;
 
 	for (i = 0; i < HOSTS; i++) {
-		n += judge->holds[i];
-		own += judge->own[i];
-		least = judge->holds[i] < least ? judge->holds[i] : least;
-		most = judge->holds[i] > most ? judge->holds[i] : most;
+		n += board->holds[i];
+		own += board->own[i];
+		least = board->holds[i] < least ? board->holds[i] : least;
+		most = board->holds[i] > most ? board->holds[i] : most;
 		kib = bridge_kib(i) > kib ? bridge_kib(i) : kib;
 	}
 	printf("%d hosts, %.1f s, %u kills: %u holds of %d common keys (%u to %u a host), %u of own keys; %.0f holds a second, "
@@ -222,8 +222,8 @@ START_TEST(kills_around_one_server)
 	unsigned i, kills;
 	long commands;
 
-	judge = mmap(NULL, sizeof(*judge), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(judge, MAP_FAILED);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(board, MAP_FAILED);
 	own_server_with("maxclients 1000");
 	options.redis = redis->uri;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
@@ -243,12 +243,12 @@ START_TEST(kills_around_one_server)
 	kills = kill_some(ns);
 	ck_assert(await(all_had, NULL));
 	print_costs(now_ns() - begun, kills, number_of("commandstats", "cmdstat_evalsha:calls=") - commands);
-	__atomic_store_n(&judge->ends, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&board->ends, 1, __ATOMIC_SEQ_CST);
 	for (i = 0; i < HOSTS; i++)
 		ck_assert_int_eq(waitpid(workers[i], NULL, 0), workers[i]);
-	ck_assert_uint_eq(judge->guilty, 0);
-	ck_assert_uint_eq(judge->falling, 0);
-	ck_assert_uint_eq(judge->refused, 0);
+	ck_assert_uint_eq(board->guilty, 0);
+	ck_assert_uint_eq(board->falling, 0);
+	ck_assert_uint_eq(board->refused, 0);
 }
 END_TEST
 
