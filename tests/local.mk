@@ -99,6 +99,9 @@ check-bridge-step: all $(check_LTLIBRARIES) tests/bridge-crash/step
 # Everything that can happen between two hosts and Redis, at random.
 check-global: all $(check_LTLIBRARIES) tests/bridge-crash/chaos
 	tests/bridge-crash/chaos $(or $(SECONDS),120) $(or $(SEED),0)
+# 64 hosts around one server.
+check-many-hosts: all $(check_LTLIBRARIES) tests/bridge/test-global-many-hosts
+	SECONDS=$(or $(SECONDS),60) BRIDGE_PROGRAM='$(abs_builddir)/lockshm-bridge' tests/bridge/test-global-many-hosts
 check-soak: all $(check_LTLIBRARIES) tests/soak/soak tests/soak/soak-worker
 	tests/soak/soak $(or $(SECONDS),60) $(or $(SEED),0)
 # Also in make check, with smaller numbers.
@@ -113,7 +116,7 @@ fuzz:
 # Random and damaged replies of Redis: a million in a minute.
 fuzz-replies: tests/redis/test-replies
 	ROUNDS=$(or $(ROUNDS),1000000) FIRST=$(or $(SEED),0) tests/redis/test-replies
-.PHONY: check-all check-arm64 check-bridge-step check-crash check-dist check-env check-global check-litmus check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
+.PHONY: check-all check-arm64 check-bridge-step check-crash check-dist check-env check-global check-litmus check-many-hosts check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
 
 clean-local:
 	rm -rf check-address check-arm64 check-fuzz check-musl check-mutations check-no-tls check-thread soak-*.history chaos-global-*.history chaos-stopped-*.segment

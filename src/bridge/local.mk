@@ -30,6 +30,8 @@ libbridge_la_SOURCES = \
 	%D%/listener.h \
 	%D%/log.c \
 	%D%/log.h \
+	%D%/serve-due.c \
+	%D%/serve-internal.h \
 	%D%/serve.c \
 	%D%/serve.h \
 	$(end)

@@ -10,15 +10,12 @@
  * here must be finished: hostlease/host-lease.h has what a successor finds.
  */
 #define _GNU_SOURCE
-#include "bridge/serve.h"
+#include "bridge/serve-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "bridge/client-settings.h"
-#include "bridge/flight.h"
-#include "bridge/listener.h"
-#include "bridge/log.h"
 #include "hold/acquire.h"
 #include "hostlease/leader.h"
 #include "lock/owner.h"
@@ -27,186 +24,14 @@
 #include "sys/futex.h"
 #include "sys/min.h"
 
-#define SCAN_NS LOCKSHM_MS(500) /* for leases whose ring was lost with a killed process */
 #define CLIENT_AGAIN_NS LOCKSHM_MS(200)
 #define END_NS LOCKSHM_MS(250)
 #define DRAIN_NS LOCKSHM_MS(500) /* a connect and a reply, see IO_MAX_NS */
 #define IO_MAX_NS LOCKSHM_MS(250)
 #define LEAD_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define FIRST_TTL_MIN_NS LOCKSHM_MS(20)
-#define RENEW_WITH 24 /* an eighth of the renewal interval */
-#define HINTS_MAX 1000 /* in one pass */
 
-struct leader {
-	struct bridge b;
-	struct lockshm *s;
-	lockshm_canceller_t *canceller;
-	lockshm_hold_t leadership;
-	int64_t lead_ttl, lead_renewed;
-	int64_t first_ttl; /* what leadership is acquired with */
-	int64_t scan_at, client_at;
-	struct listener listener;
-	struct flights flights;
-	uint32_t first; /* lease that the next pass begins with: the last one ended before it, with all flights in use */
-	struct server_logs logs;
-	struct bridge_pulse *pulse;
-};
-
-/* ---------------------------------------------------------------- what is due */
-
-static void activate(struct leader *v, uint32_t i)
-{
-	bridge_lease_set_active(&v->b, i, true);
-	v->b.leases[i].pending = true;
-}
-
-static void take_pending(struct leader *v)
-{
-	uint32_t w;
-
-	for (w = 0; w * 64 < v->s->n_host_leases; w++) {
-		uint64_t bits = load_relaxed(&v->s->bridge->pending[w]) ? exchange_zero(&v->s->bridge->pending[w]) : 0;
-
-		for (; bits; bits &= bits - 1)
-			if (w * 64 + (uint32_t)__builtin_ctzll(bits) < v->s->n_host_leases)
-				activate(v, w * 64 + (uint32_t)__builtin_ctzll(bits));
-	}
-}
-
-/* The first scan includes NONE: the previous leader may have been killed with pending bits that it had taken out, and
- * waiters ring again only after half a second. */
-static void scan(struct leader *v, int64_t now)
-{
-	bool first = v->scan_at == 0 && !v->b.ending;
-	uint32_t i;
-
-	if (now < v->scan_at)
-		return;
-	v->scan_at = now + SCAN_NS;
-	for (i = 0; i < v->s->n_host_leases; i++) {
-		enum host_lease_state state = host_lease_state(load_acquire(&v->s->host_leases[i].word));
-
-		if (state == HOST_LEASE_NONE ? first && host_lease_has_queue(v->s, i) : state != HOST_LEASE_CLAIM)
-			bridge_lease_set_active(&v->b, i, true);
-	}
-}
-
-static bool is_key(const struct bridge_lease *l, size_t k, const char *key, size_t len)
-{
-	return l->keys.len[k] == len && memcmp(l->keys.key[k], key, len) == 0;
-}
-
-static bool invalidates(struct leader *v, uint32_t i, const char *key, size_t len)
-{
-	struct bridge_lease *l = &v->b.leases[i];
-	uint64_t word;
-	size_t k;
-
-	for (k = 0; l->named && k < REDIS_KEYS_WATCHED; k++)
-		if (is_key(l, k, key, len))
-			return true;
-	if (!l->named || !is_key(l, REDIS_KEY_FENCE, key, len))
-		return false;
-	/* Invalidated once: if it is not read now, the next renewal reads it. */
-	l->unverified = 0;
-	word = load_acquire(&v->s->host_leases[i].word);
-	return host_lease_state(word) == HOST_LEASE_HELD && (word & HOST_LEASE_EXCLUSIVE);
-}
-
-static bool take_hints(struct leader *v)
-{
-	enum redis_hint hint;
-	const char *key = "";
-	size_t len = 0;
-	bool any = false;
-	uint32_t i;
-	int k = 0;
-
-	while (k++ < HINTS_MAX && (hint = redis_client_hint(v->b.client, &key, &len)) != REDIS_HINT_NONE)
-		for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
-		     i = bridge_lease_next_active(&v->b, i + 1)) {
-			if (hint != REDIS_HINT_ALL && !invalidates(v, i, key, len))
-				continue;
-			v->b.leases[i].invalidated = v->b.leases[i].pending = true;
-			any = true;
-		}
-	/* There may be more: leases come first. */
-	return any || k > HINTS_MAX;
-}
-
-/* ---------------------------------------------------------------- decisions */
-
-/*
- * With the first due renewal renew also those that are due next: one script renews many, and they stay due together.  A
- * majority renews each by itself.
- */
-static int64_t renew_until(const struct leader *v, int64_t now)
-{
-	uint32_t i;
-
-	if (bridge_is_quorum(&v->b))
-		return now;
-	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
-	     i = bridge_lease_next_active(&v->b, i + 1))
-		if (!v->b.leases[i].under_way && v->b.leases[i].renew_at && v->b.leases[i].renew_at <= now)
-			return now + LOCKSHM_MS((int64_t)v->s->redis.ttl_ms) / RENEW_WITH;
-	return now;
-}
-
-static bool is_due(const struct leader *v, const struct bridge_lease *l, int64_t now)
-{
-	return l->pending || l->invalidated || now >= bridge_lease_due(l) ||
-	       (l->renew_at > now && l->renew_at <= v->b.renew_until);
-}
-
-/* Returns when it is due next; -1 = it is due now, and no flight is free. */
-static int64_t decide(struct leader *v, uint32_t i, int64_t now, bool *sent)
-{
-	const struct bridge_lease *l = &v->b.leases[i];
-
-	if (l->under_way)
-		return INT64_MAX;
-	if (is_due(v, l, now)) {
-		if (flights_full(&v->flights))
-			return -1;
-		*sent = flight_begin(&v->flights, &v->b, i) || *sent;
-	}
-	return bridge_lease_active(&v->b, i) && !l->under_way ? bridge_lease_due(l) : INT64_MAX;
-}
-
-/* Of leases from @i up to @end.  @next: lowered to when one is due next.  False = no flight is free. */
-static bool decide_some(struct leader *v, uint32_t i, uint32_t end, int64_t *next, bool *sent)
-{
-	int64_t now = host_now(v->s);
-
-	for (i = bridge_lease_next_active(&v->b, i); i < end; i = bridge_lease_next_active(&v->b, i + 1)) {
-		int64_t due = decide(v, i, now, sent);
-
-		if (due < 0) {
-			v->first = i;
-			return false;
-		}
-		*next = min64(*next, due);
-	}
-	return true;
-}
-
-/*
- * Decides about all that is due.  Returns when something is due next.  With all flights in use the rest waits for a
- * landing, and comes first then.
- */
-static int64_t decide_all(struct leader *v, bool *sent)
-{
-	int64_t next = INT64_MAX;
-	uint32_t first = v->first;
-
-	*sent = false;
-	v->first = 0;
-	v->b.renew_until = renew_until(v, host_now(v->s));
-	if (decide_some(v, first, v->s->n_host_leases, &next, sent))
-		(void)decide_some(v, 0, first, &next, sent);
-	return next;
-}
+/* ---------------------------------------------------------------- one pass */
 
 static void beat(const struct leader *v, int64_t at)
 {
@@ -273,13 +98,13 @@ static int64_t work(struct leader *v)
 	int64_t next;
 
 	make_client(v, host_now(v->s));
-	scan(v, host_now(v->s));
-	take_pending(v);
-	next = decide_all(v, &sent);
+	serve_scan(v, host_now(v->s));
+	serve_take_rings(v);
+	next = serve_decide(v, &sent);
 	if (v->b.client) {
 		landed = exchange(v);
 		v->b.tracked = redis_client_tracks(v->b.client);
-		if (take_hints(v) || landed)
+		if (serve_take_hints(v) || landed)
 			return 0;
 		if (v->listener.runs)
 			redis_client_watch(v->b.client, v->listener.epoll);
@@ -394,7 +219,7 @@ static bool lead_loop(struct leader *v)
 }
 
 /* Release what this host does not need, so that other hosts need not wait for it to expire: also what a reply grants
- * meanwhile. */
+ * meanwhile.  Once superseded no reply is applied, so the same would be sent again. */
 static void finish(struct leader *v)
 {
 	int64_t end = clock_precise() + END_NS;
@@ -403,15 +228,15 @@ static void finish(struct leader *v)
 
 	v->b.ending = true;
 	v->scan_at = 0;
-	scan(v, host_now(v->s));
+	serve_scan(v, host_now(v->s));
 	for (i = 0; i < v->s->n_host_leases; i++)
 		v->b.leases[i].pending = bridge_lease_active(&v->b, i);
 	do {
-		(void)decide_all(v, &sent);
+		(void)serve_decide(v, &sent);
 		landed = exchange(v);
 		if (!landed && v->flights.n > 0)
 			redis_client_wait(v->b.client, redis_now() + end - clock_precise());
-	} while ((sent || landed || v->flights.n > 0) && clock_precise() < end);
+	} while ((sent || landed || v->flights.n > 0) && !v->b.superseded && clock_precise() < end);
 }
 
 static int acquire_leadership(struct leader *v, struct lockshm_error *error)

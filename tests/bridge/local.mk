@@ -15,6 +15,7 @@ tests_of_bridge += \
 	%D%/test-global-liar \
 	%D%/test-global-log \
 	%D%/test-global-loop \
+	%D%/test-global-many-hosts \
 	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \

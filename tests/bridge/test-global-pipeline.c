@@ -269,6 +269,44 @@ START_TEST(a_leader_that_ends)
 }
 END_TEST
 
+/* Ended with commands under way for waiters that have died: what they obtain then is given back, by the one that ends. */
+static bool ends_for_nobody(void)
+{
+	unsigned i, left = 0;
+
+	warm_up();
+	spoil(PROXY_HOLD_REPLIES);
+	for (i = 0; i < KEYS; i++)
+		request(i);
+	(void)comes(KEYS - 1);
+	for (i = 0; i < KEYS; i++) {
+		agent_kill(own[i]);
+		own[i] = on_host(0);
+	}
+	kill(hosts[0].bridge, SIGTERM);
+	/* Most likely it is ending by then. */
+	pass(now_ns() + LOCKSHM_MS(50));
+	spoil(PROXY_PASS);
+	ck_assert_int_eq(waitpid(hosts[0].bridge, NULL, 0), hosts[0].bridge);
+	hosts[0].bridge = 0;
+	for (i = 0; i < KEYS; i++)
+		left += in_redis(i);
+	bridge_start(0);
+	return left == 0;
+}
+
+/* It has a quarter of a second, which a machine that stalls may take. */
+START_TEST(a_leader_that_ends_for_nobody)
+{
+	int tries;
+
+	hosts_make_here(_i == 1, LOCKSHM_SECONDS(5));
+	for (tries = 0; tries < 4 && !ends_for_nobody(); tries++)
+		;
+	ck_assert_int_lt(tries, 4);
+}
+END_TEST
+
 static long acquires(void)
 {
 	const char *at = strstr(redis_say(redis, "INFO commandstats"), "cmdstat_evalsha:calls=");
@@ -328,6 +366,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_stopped_server);
 	tcase_add_loop_test(tc, a_leader_that_is_succeeded, 0, 2);
 	tcase_add_loop_test(tc, a_leader_that_ends, 0, 2);
+	tcase_add_loop_test(tc, a_leader_that_ends_for_nobody, 0, 2);
 	tcase_add_test(tc, so_many_at_a_time);
 }
 

@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-#define HOSTS_MAX 4
+#define HOSTS_MAX 64
 #define K "key"
 
 struct host {
