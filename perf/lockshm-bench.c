@@ -60,6 +60,7 @@ const struct scenario *const bench_scenarios[] = {
 	&scenario_bridge_pollers,
 	&scenario_bridge_pollers_50ms,
 	&scenario_bridge_pollers_400ms,
+	&scenario_bridge_pollers_alone,
 	&scenario_bridge_pollers_10ms_held,
 	&scenario_bridge_pass,
 	&scenario_bridge_rival,

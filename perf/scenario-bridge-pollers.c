@@ -6,6 +6,7 @@
  *   bridge-pollers-50ms    with a gap (redis_gap_ns) of 50 ms
  *   bridge-pollers-400ms   with one of 400 ms, longer than any of them pauses
  *   bridge-pollers-10ms-held  the same, where each holds the key for 10 ms
+ *   bridge-pollers-alone   the pollers without a process of ours, for what they leave to each other
  *
  * All hold the key for 1 ms asleep, and pause for 1 ms after it.  "lockshm" is our 8 processes together.  A poller is SET NX PX,
  * and where that is refused a sleep: of 1 and 5 ms; of 10 ms; of 100 ms, as redis-py's Lock by default; of 200 to 400 ms, as
@@ -34,6 +35,7 @@ static const struct poller {
 struct street {
 	int ms;
 	unsigned inside_us;
+	bool alone;
 	uint32_t next; /* number of the process made next */
 	uint32_t ready __attribute__((aligned(64)));
 	uint32_t go, ended;
@@ -108,7 +110,7 @@ static void work(void *arg)
 		usleep(1000);
 	} while (got);
 	bench_add(&st->ended);
-	if (!bench_wait(&st->ended, OURS + POLLERS, START_MS))
+	if (!bench_wait(&st->ended, st->alone ? POLLERS : OURS + POLLERS, START_MS))
 		bench_fail("the others do not end");
 	if (me < OURS)
 		lockshm_close(segment);
@@ -120,41 +122,47 @@ static void collect(const struct point *p, const struct street *st)
 
 	for (int i = 0; i < OURS; i++)
 		ours += (double)st->ops[i];
-	result_add(p, "lockshm", OPS_PER_S, ours * 1e3 / st->ms, 0);
+	if (!st->alone)
+		result_add(p, "lockshm", OPS_PER_S, ours * 1e3 / st->ms, 0);
 	for (int i = 0; i < POLLERS; i++)
 		result_add(p, pollers[i].row, OPS_PER_S, (double)st->ops[OURS + i] * 1e3 / st->ms, 0);
 }
 
-static void measure(const struct point *p, unsigned inside_us)
+static void measure(const struct point *p, unsigned inside_us, bool alone)
 {
 	static struct street *st;
 	pid_t pid[OURS + POLLERS];
+	int first = alone ? OURS : 0;
 
 	if (!st)
 		st = bench_share(sizeof(*st));
 	memset(st, 0, sizeof(*st));
 	st->ms = figure_ms[bench_effort];
 	st->inside_us = inside_us;
-	for (int i = 0; i < OURS + POLLERS; i++) {
+	st->alone = alone;
+	for (int i = first; i < OURS + POLLERS; i++) {
 		st->next = (uint32_t)i + 1; /* the child reads it before it reports ready */
 		pid[i] = bench_spawn(bench_cpu(i), work, st);
-		if (!bench_wait(&st->ready, (uint32_t)i + 1, START_MS))
+		if (!bench_wait(&st->ready, (uint32_t)(i - first) + 1, START_MS))
 			bench_fail("a process did not come");
 	}
 	bench_set(&st->go, 1);
-	for (int i = 0; i < OURS + POLLERS; i++)
+	for (int i = first; i < OURS + POLLERS; i++)
 		bench_reap(pid[i], "pollers");
 	collect(p, st);
 }
 
-/* The gap in ms; the thousands are ms that each holds the key, beyond the first one. */
+#define ALONE INT64_C(-1)
+
+/* The gap in ms; the thousands are ms that each holds the key, beyond the first one; or ALONE. */
 static void run(const struct point *p, const struct lock_adapter *lock)
 {
-	const struct bridge_options wish = { .hosts = BRIDGE_HOSTS, .gap_ns = LOCKSHM_MS(p->scenario->arg % 1000) };
+	int64_t what = p->scenario->arg == ALONE ? 0 : p->scenario->arg;
+	const struct bridge_options wish = { .hosts = BRIDGE_HOSTS, .gap_ns = LOCKSHM_MS(what % 1000) };
 
 	(void)lock;
 	if (bridge_make(&wish)) {
-		measure(p, (unsigned)(1 + p->scenario->arg / 1000) * 1000);
+		measure(p, (unsigned)(1 + what / 1000) * 1000, p->scenario->arg == ALONE);
 		bridge_unmake();
 	}
 }
@@ -173,4 +181,5 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 POLLERS_SCENARIO(, "", "one global key on two hosts, beside five programs that poll it; 1 ms inside, 1 ms outside", 0);
 POLLERS_SCENARIO(_50ms, "-50ms", "the same with a gap of 50 ms", 50);
 POLLERS_SCENARIO(_400ms, "-400ms", "the same with a gap of 400 ms", 400);
+POLLERS_SCENARIO(_alone, "-alone", "the same programs without ours", ALONE);
 POLLERS_SCENARIO(_10ms_held, "-10ms-held", "the same with a gap of 400 ms, 10 ms inside", 9400);
