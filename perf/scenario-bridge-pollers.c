@@ -8,9 +8,9 @@
  *   bridge-pollers-10ms-held  the same, where each holds the key for 10 ms
  *   bridge-pollers-alone   the pollers without a process of ours, for what they leave to each other
  *
- * All hold the key for 1 ms asleep, and pause for 1 ms after it.  "lockshm" is our 8 processes together.  A poller is SET NX PX,
- * and where that is refused a sleep: of 1 and 5 ms; of 10 ms; of 100 ms, as redis-py's Lock by default; of 200 to 400 ms, as
- * redlock.  Its metric is how often it had the key in a second.
+ * All hold the key for 1 ms asleep, and pause for 1 ms after it.  "lockshm" is our 8 processes together.  A poller is
+ * SET NX PX, and where that is refused a sleep: of 1 and 5 ms; of 10 ms; of 100 ms, as redis-py's Lock by default; of
+ * 200 to 400 ms, as redlock.  Its metric is how often it had the key in a second.
  */
 #include "bench-bridge.h"
 
@@ -29,7 +29,8 @@ static const struct poller {
 	const char *row;
 	unsigned least_ms, most_ms;
 } pollers[POLLERS] = {
-	{ "poll-1ms", 1, 1 }, { "poll-5ms", 5, 5 }, { "poll-10ms", 10, 10 }, { "poll-100ms", 100, 100 }, { "poll-200-400ms", 200, 400 },
+	{ "poll-1ms", 1, 1 }, { "poll-5ms", 5, 5 }, { "poll-10ms", 10, 10 },
+	{ "poll-100ms", 100, 100 }, { "poll-200-400ms", 200, 400 },
 };
 
 struct street {
@@ -64,9 +65,11 @@ static void attach(uint32_t me)
 static bool poll_until(const struct poller *p, uint64_t end)
 {
 	while (bench_ticks() < end) {
-		if (strcmp(redis_ask(link_fd, "SET " REDIS_PREFIX REDIS_KEY " %d NX PX 30000", (int)getpid()), "OK") == 0)
+		const char *reply = redis_ask(link_fd, "SET " REDIS_PREFIX REDIS_KEY " %d NX PX 30000", (int)getpid());
+
+		if (strcmp(reply, "OK") == 0)
 			return true;
-		usleep(1000 * (p->least_ms + (p->most_ms > p->least_ms ? (unsigned)rand() % (p->most_ms - p->least_ms) : 0)));
+		usleep(1000 * (p->least_ms + (unsigned)rand() % (p->most_ms - p->least_ms + 1)));
 	}
 	return false;
 }

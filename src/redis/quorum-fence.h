@@ -2,9 +2,9 @@
 /*
  * quorum-fence.h - tokens of a quorum, mostly in the round trip that acquires
  *
- * Each server takes a range of tokens, from its own end of the last one, its clock, or the clock that the requester
+ * Each server takes a range of tokens, from its own end of the last one, its clock, or the clock that a requester
  * proposes, whichever is highest.  A range that a majority took from one number is the requester's: any other majority
- * shares a server with this one, where one of two ranges was taken after the other and begins above it.  So the proposal
+ * shares a server with this one, where one of two ranges was taken after the other and begins above it.  The proposal
  * is meant to be a little above the clocks of all; then only what these servers had not seen alike makes a difference,
  * and is levelled by a second round.  model/tokens.pml explores it.
  */

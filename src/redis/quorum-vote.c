@@ -183,8 +183,9 @@ static void begin_acquire(struct redis_quorum *q, struct redis_vote *v)
 }
 
 /*
- * Takes a token above all that this majority has given out, and makes it known to all servers that have granted before it is
- * used.  Elsewhere it would not count: a host that has the key there took its number before, and may yet get a majority.
+ * Takes a token above all that this majority has given out, and makes it known to a majority of those that have granted
+ * before it is used.  Others do not count: a host that has the key there took its number before, and may yet get a
+ * majority.
  */
 static void raise_fence(struct redis_quorum *q, struct redis_vote *v)
 {

@@ -390,8 +390,8 @@ START_TEST(mostly_one_round)
 END_TEST
 
 /*
- * b has one server, while a has the others, whose numbers differ.  Then b gets a majority with one that a did not level in its
- * second round.
+ * b has one server, while a has the others, whose numbers differ.  Then b gets a majority with one that a did not level
+ * in its second round.
  */
 START_TEST(levelled_where_it_holds)
 {
