@@ -21,5 +21,6 @@ EXTRA_DIST += \
 	%D%/steps-sweep.pml \
 	%D%/steps-wait.pml \
 	%D%/table.pml \
+	%D%/tokens.pml \
 	%D%/wakeups.pml \
 	$(end)

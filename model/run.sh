@@ -63,6 +63,8 @@ rows()
 	lease-late	full	24	lease	-DNPROC=1 -DNOPS=2 -DLATE
 	lease-two	full	24	lease	-DNOPS=2
 	lease-other	full	22	lease	-DNOPS=1 -DN_OTHER=2
+	tokens-expiry	full	24	tokens	-DNOPS=1 -DN_EXPIRE=1 -DN_LOSS=0
+	tokens-loss	full	24	tokens	-DNOPS=1
 	table-buckets	full	22	table	-DNOPS=1 -DHOMES=2 -DN_CRASH=1
 	readers	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER
 	readers-again	full	24	queue	-DNPROC=3 -DO0=2 -DO1=1 -DO2=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER
@@ -85,12 +87,14 @@ rows()
 	lease	short	20	lease	-DNOPS=1
 	expiry	short	22	queue	-DNOPS=2 -DN_EXPIRE=1
 	table	short	22	table	-DNOPS=1 -DN_CRASH=1
+	tokens	short	22	tokens	-DNOPS=1 -DN_LOSS=0 -DCLOCK_MAX=1
 	wakeups	short	22	wakeups	-DN=3 -DN_STOP=1
 	wakeups-death	short	22	wakeups	-DN=3 -DN_DEATH=1
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
 	three-upgrade	deep	26	queue	-DNPROC=3 -DNOPS=1 -DUPGRADE -DM0=0 -DM1=0 -DM2=1
 	three-endless	deep	26	queue	-DNPROC=3 -DFOREVER
+	tokens-two	deep	26	tokens	-DNOPS=2 -DN_LOSS=0 -DCLOCK_MAX=1
 	END
 }
 
@@ -166,6 +170,10 @@ mutations()
 	MUT_SUMMARY_LATE	20	doorbell	-DNOPS=2
 	MUT_TABLE_BY_INDEX	20	doorbell	-DNREC=1 -DNOPS=2 -DN_EXPIRE=1
 	MUT_TICKET_PLAIN	24	queue	-DNOPS=2 -DUPGRADE -DM0=0 -DN_EXPIRE=1
+	MUT_TOKENS_LEVELLED_ANYWHERE	20	tokens	-DNOPS=2 -DN_LOSS=0 -DCLOCK_MAX=1
+	MUT_TOKENS_LEVELLED_ONCE	20	tokens	-DNOPS=1
+	MUT_TOKENS_NOT_ALIKE	20	tokens	-DNOPS=1
+	MUT_TOKENS_NO_CLOCK	20	tokens	-DNOPS=1
 	MUT_UPGRADE_NO_TAIL	20	queue	-DNOPS=1 -DUPGRADE -DM0=0 -DM1=0
 	MUT_UPGRADE_SHARED	20	lease	-DNOPS=1
 	MUT_WAKE_EARLY	20	wakeups	-DN=4

@@ -92,6 +92,7 @@ static int make_one(int host, const char *uri)
 		o.redis_leases = wished->leases;
 	if (wished->ttl_ns)
 		o.redis_ttl_ns = wished->ttl_ns;
+	o.redis_gap_ns = wished->gap_ns;
 	if (wished->majority)
 		o.flags |= LOCKSHM_CREATE_REDIS_QUORUM;
 	snprintf(names[host], sizeof(names[host]), "/bench-host-%d-%d", (int)getpid(), host);

@@ -34,9 +34,9 @@ int redis_dial(enum redis_way way); /* a connection; failure is fatal */
 pid_t relay_start(int *port, int64_t ns, int to);
 /* Starts, or ends, the network of REDIS_FAR. */
 void redis_far_begin(int64_t ns);
-#define MAJORITY 3 /* servers */
-/* The same with further servers, emptied; their addresses, "" = they cannot be started. */
-const char *redis_majority_begin(int64_t ns);
+#define MAJORITY 5 /* servers, at most */
+/* The same with further servers, @n in all, emptied; their addresses, "" = they cannot be started. */
+const char *redis_majority_begin(int64_t ns, int n);
 int redis_dial_port(int port);
 void redis_far_end(void);
 /* One command, words separated by blanks; returns the text of its reply, "" for nil.  Valid until the next call. */
@@ -60,6 +60,7 @@ struct bridge_options {
 	int64_t ttl_ns; /* 0 = as usual */
 	const char *majority; /* addresses of its servers; NULL = one server */
 	uint32_t leases; /* 0 = few */
+	int64_t gap_ns; /* between host leases */
 };
 
 /* Empties the server and makes the segments.  False = not possible here; the reason was printed. */

@@ -92,14 +92,14 @@ static bool start_more(int i)
 	return more[i];
 }
 
-const char *redis_majority_begin(int64_t ns)
+const char *redis_majority_begin(int64_t ns, int n)
 {
 	static char uris[MAJORITY * 40];
 	int port, fd;
 
 	redis_far_begin(ns);
 	snprintf(uris, sizeof(uris), "redis://127.0.0.1:%d", ports[REDIS_FAR]);
-	for (int i = 1; i < MAJORITY; i++) {
+	for (int i = 1; i < n; i++) {
 		if (!start_more(i))
 			return "";
 		fd = redis_dial_port(more[i]);

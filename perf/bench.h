@@ -268,7 +268,9 @@ struct scenario {
 };
 extern const struct scenario *const bench_scenarios[]; /* ends with NULL */
 extern const struct scenario scenario_attach, scenario_bridge_foreign, scenario_bridge_handover,
-	scenario_bridge_own_1ms, scenario_bridge_own_200us, scenario_bridge_own_three, scenario_bridge_pass, scenario_bridge_peers, scenario_bridge_renew, scenario_bridge_rival,
+	scenario_bridge_own_1ms, scenario_bridge_own_200us, scenario_bridge_own_three, scenario_bridge_pass,
+	scenario_bridge_peers, scenario_bridge_pollers, scenario_bridge_pollers_10ms_held, scenario_bridge_pollers_400ms,
+	scenario_bridge_pollers_50ms, scenario_bridge_pollers_alone, scenario_bridge_renew, scenario_bridge_rival,
 	scenario_bridge_solo, scenario_bridge_solo_far, scenario_bridge_solo_tcp, scenario_contended,
 	scenario_dead_open, scenario_dead_open_large, scenario_dead_waiters, scenario_fresh_open,
 	scenario_fresh_open_large, scenario_handoff, scenario_handoff_spin, scenario_held_20k, scenario_held_many,

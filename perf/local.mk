@@ -39,6 +39,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/scenario-bridge-contest.c \
 	%D%/scenario-bridge-hosts.c \
 	%D%/scenario-bridge-own.c \
+	%D%/scenario-bridge-pollers.c \
 	%D%/scenario-bridge-renew.c \
 	%D%/scenario-bridge-solo.c \
 	%D%/scenario-contended.c \

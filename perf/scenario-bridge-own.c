@@ -4,8 +4,8 @@
  *
  *   bridge-own-200us   over a network with a delay of 0.2 ms in each direction
  *   bridge-own-1ms     with a delay of 1 ms
- *   bridge-own-three   the same; "lockshm-three" is a segment for which a majority of three servers decides, with "lockshm"
- *                      beside it
+ *   bridge-own-three   the same; "lockshm-three" and "lockshm-five" are segments for which a majority of so many servers
+ *                      decides, with "lockshm" beside them
  *
  * Each process has OWN_KEYS keys in turn: acquire and release, nothing inside or outside.  The waits are those for
  * acquire; the release of "lockshm" is sent after the call has returned.  "redis" is each process for itself over a
@@ -181,12 +181,17 @@ static void run_three(const struct point *p, const struct lock_adapter *lock)
 				       .ttl_ns = LOCKSHM_SECONDS(2) };
 
 	(void)lock;
-	wish.majority = redis_socket() ? redis_majority_begin(p->scenario->arg) : "";
-	if (wish.majority[0] && bridge_make(&wish)) {
-		measure(p, "lockshm-three");
-		bridge_unmake();
+	for (int n = 3; n <= MAJORITY; n += 2) {
+		wish.majority = redis_socket() ? redis_majority_begin(p->scenario->arg, n) : "";
+		if (wish.majority[0] && bridge_make(&wish)) {
+			measure(p, n == 3 ? "lockshm-three" : "lockshm-five");
+			bridge_unmake();
+		}
+		redis_far_end();
 	}
 	wish.majority = NULL;
+	if (redis_socket())
+		redis_far_begin(p->scenario->arg);
 	if (redis_socket() && bridge_make(&wish)) {
 		measure(p, "lockshm");
 		bridge_unmake();
@@ -216,7 +221,7 @@ const struct scenario scenario_bridge_own_1ms = {
 
 const struct scenario scenario_bridge_own_three = {
 	.name = "bridge-own-three",
-	.what = "the same, where a majority of three servers decides",
+	.what = "the same, where a majority of three, and of five, servers decides",
 	.first = US_P50,
 	.fits = bridge_fits,
 	.run = run_three,

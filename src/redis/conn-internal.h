@@ -41,6 +41,7 @@ struct redis_conn {
 	int64_t *due;
 	size_t due_at, due_end, due_size;
 	uint64_t sent, taken;
+	int64_t ahead_us; /* the server's clock, of the boot clock, as seen with the quickest replies; 0 = not seen */
 
 	struct redis_error error;
 };

@@ -20,6 +20,8 @@
 #include "redis/boot-clock.h"
 #include "redis/conn-internal.h"
 
+#define CLOCK_MAX_MS 10000000000000 /* in the year 2286 */
+
 /* ---------------------------------------------------------------- closing */
 
 void conn_close_fd(struct redis_conn *c)
@@ -460,6 +462,24 @@ bool redis_conn_is_proven(const struct redis_conn *c)
 void redis_conn_prove(struct redis_conn *c, bool proven)
 {
 	c->proven = proven ? c->generation : 0;
+}
+
+int64_t redis_conn_clock_us(const struct redis_conn *c, int64_t now)
+{
+	return c->ahead_us ? now / 1000 + c->ahead_us : 0;
+}
+
+/* The quickest command shows it best; slower ones count a little, as clocks change. */
+void redis_conn_saw_clock(struct redis_conn *c, int64_t began, int64_t server_ms)
+{
+	int64_t ahead_us;
+
+	if (server_ms <= 0 || server_ms > CLOCK_MAX_MS)
+		return;
+	ahead_us = (server_ms + 1) * 1000 - began / 1000;
+	if (c->ahead_us && ahead_us > c->ahead_us)
+		ahead_us = c->ahead_us + (ahead_us - c->ahead_us) / 16;
+	c->ahead_us = ahead_us;
 }
 
 uint64_t redis_conn_sent(const struct redis_conn *c)

@@ -116,6 +116,12 @@ void redis_conn_prove(struct redis_conn *c, bool proven);
  */
 uint64_t redis_conn_sent(const struct redis_conn *c);
 uint64_t redis_conn_taken(const struct redis_conn *c);
+/*
+ * The server's clock, in us: a little above it, as long as commands need as long as before.  0 = no reply has had it.
+ * A reply to a command begun at @began had it.
+ */
+int64_t redis_conn_clock_us(const struct redis_conn *c, int64_t now);
+void redis_conn_saw_clock(struct redis_conn *c, int64_t began, int64_t server_ms);
 /* Stores an error found in a reply; returns @code. */
 int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Stores class and text of an error reply; 0 if it is none.  READONLY closes the connection, see redis_conn_move(). */

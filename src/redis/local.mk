@@ -21,6 +21,8 @@ libredis_la_SOURCES = \
 	%D%/nodes.h \
 	%D%/pipeline.c \
 	%D%/pipeline.h \
+	%D%/quorum-fence.c \
+	%D%/quorum-fence.h \
 	%D%/quorum-round.c \
 	%D%/quorum-round.h \
 	%D%/quorum-vote.c \

@@ -4,13 +4,14 @@
  *
  * The phases of an operation:
  *
- *   gather --a majority is ready--> ask --acquire: a majority has granted--> raise --> over
+ *   gather --a majority is ready--> ask --acquire: a majority has granted, tokens that differ--> raise --> over
+ *                                   +--acquire: a majority has granted, from one token on--> over
  *                                   +--renew, fence: decided--> over
  *   release: take back --all have replied--> over
  *
  * A failed acquire goes to "take back", unless its value is shared.  Each phase ends at the deadline at the latest.
  */
-#include "redis/quorum-round.h"
+#include "redis/quorum-fence.h"
 
 #include <string.h>
 
@@ -177,24 +178,33 @@ static void begin_acquire(struct redis_quorum *q, struct redis_vote *v)
 	struct script_args once = v->args;
 
 	once.flags = "t";
+	once.clock_us = quorum_fence_clock(q);
 	v->lease.began = redis_now();
 	v->lease.valid_until = redis_valid_until(v->lease.began, v->args.ttl_ms);
 	ask(q, v, ASK, v->script, &once);
 }
 
-/* Takes a token above all that any majority has given out, and makes it known to a majority before it is used. */
+/*
+ * Takes a token above all that this majority has given out, and makes it known to a majority of those that have granted
+ * before it is used.  Others do not count: a host that has the key there took its number before, and may yet get a
+ * majority.
+ */
 static void raise_fence(struct redis_quorum *q, struct redis_vote *v)
 {
-	const struct round *granted = v->round;
+	struct round *granted = v->round;
 	struct script_args raise = v->args;
 	size_t i;
 
-	for (i = 0; i < q->n; i++)
-		if (granted->sent[i] && granted->ops[i].done && !granted->ops[i].code &&
-		    granted->ops[i].reply.fence > v->lease.fence)
-			v->lease.fence = granted->ops[i].reply.fence;
+	v->lease.fence = quorum_fence_highest(q, granted);
 	raise.fence = v->lease.fence + v->args.stride;
-	ask(q, v, RAISE, REDIS_FENCE, &raise);
+	v->phase = RAISE;
+	v->round = round_new(q, v->keys, &v->args);
+	for (i = 0; v->round && i < q->n; i++)
+		if (quorum_fence_taken(granted, i) && quorum_ready(q, &q->nodes[i]))
+			round_send(q, v->round, i, REDIS_FENCE, &raise, v->deadline);
+	granted->kept = false;
+	if (!v->round)
+		end(q, v, REDIS_NO_MEMORY);
 }
 
 static void acquire_decided(struct redis_quorum *q, struct redis_vote *v, struct tally t)
@@ -213,6 +223,9 @@ static void acquire_decided(struct redis_quorum *q, struct redis_vote *v, struct
 					       REDIS_UNREACHABLE);
 	} else if (!long_enough(q, v)) {
 		end_acquire(q, v, redis_fail(&q->error, REDIS_UNKNOWN, "granted, but too late to be of use"));
+	} else if ((v->lease.fence = quorum_fence_agreed(q, v->round))) {
+		v->lease.status = REDIS_GRANTED;
+		end_acquire(q, v, 0);
 	} else {
 		raise_fence(q, v);
 	}

@@ -79,6 +79,7 @@ static void collect(struct redis_op *op, const struct script_args *w)
 		add_number(op, w->stride);
 		add_number(op, w->waiter_ttl_ms);
 		add_flags(op, w->flags);
+		add_number(op, w->clock_us);
 		break;
 	case REDIS_RENEW:
 		add_number(op, w->ttl_ms);
@@ -299,6 +300,7 @@ static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 	a->left_ms = min64(a->left_ms, LEFT_MAX_MS);
 	if (a->holder_len >= sizeof(a->holder))
 		a->holder_len = sizeof(a->holder) - 1;
+	redis_conn_saw_clock(op->conn, op->began, a->server_ms);
 	memcpy(a->holder, holder, a->holder_len);
 	a->holder[a->holder_len] = '\0';
 	return 0;

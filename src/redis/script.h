@@ -62,6 +62,7 @@ struct script_args {
 	const char *flags; /* acquire: "t" = try, "b" = barge; leave: "x", "s", "xs" */
 	int64_t gap_ms; /* release: how long the lock is then left to other programs */
 	int64_t fence; /* fence: raise it to this number */
+	int64_t clock_us; /* acquire: tokens are not below those of this time, either; 0 = those of the server's */
 };
 
 enum redis_status {

@@ -374,6 +374,69 @@ START_TEST(fence_rises_from_majority_to_majority)
 }
 END_TEST
 
+/* Commands that servers have executed for scripts. */
+static long long executed(void)
+{
+	long long all = 0;
+	const char *at;
+	int i;
+
+	for (i = 0; i < N; i++) {
+		at = strstr(redis_say(servers[i], "INFO commandstats"), "cmdstat_evalsha:calls=");
+		all += at ? atoll(at + strlen("cmdstat_evalsha:calls=")) : 0;
+	}
+	return all;
+}
+
+static bool is_nowhere(void *unused)
+{
+	int i, n = 0;
+
+	(void)unused;
+	for (i = 0; i < N; i++)
+		n += atoi(redis_say(servers[i], "EXISTS lock"));
+	return n == 0;
+}
+
+/* Acquire and release at each server, and no second round.  Slow servers may need one: so once of many times. */
+START_TEST(mostly_one_round)
+{
+	long long before;
+	int i, quick = 0;
+
+	for (i = 0; i < 200 && !quick; i++) {
+		before = executed();
+		ck_status(acquire(&a), REDIS_GRANTED);
+		ck_assert_uint_eq(release_it(&a), N);
+		ck_assert(await(is_nowhere, NULL));
+		quick += executed() - before == 2 * N;
+	}
+	ck_assert_int_gt(quick, 0);
+}
+END_TEST
+
+/*
+ * b has one server, while a has the others, whose numbers differ.  Then b gets a majority with one that a did not level
+ * in its second round.
+ */
+START_TEST(levelled_where_it_holds)
+{
+	int64_t ahead;
+
+	ck_status(acquire(&a), REDIS_GRANTED);
+	release_it(&a);
+	ahead = a.lease.fence + (1LL << 40);
+	ck_redis("0", servers[2], "HSET {lock}:f end %lld", (long long)ahead);
+	ck_redis("OK", servers[0], "SET lock %s PX %d", b.value, LONG_MS);
+	ck_status(acquire(&a), REDIS_GRANTED);
+	ck_assert_int_ge(a.lease.fence, ahead);
+	/* What b took at that server before is not above what a has. */
+	ck_assert_int_lt(atoll(redis_say(servers[0], "HGET {lock}:f end")), ahead);
+	ck_assert_int_ge(atoll(redis_say(servers[1], "HGET {lock}:f end")), a.lease.fence + a.args.stride);
+	ck_assert_int_ge(atoll(redis_say(servers[2], "HGET {lock}:f end")), a.lease.fence + a.args.stride);
+}
+END_TEST
+
 static bool all_vote(void *p)
 {
 	redis_quorum_open(((struct party *)p)->q, soon());
@@ -503,6 +566,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, forgotten_by_a_majority);
 	tcase_add_test(tc, out_of_reach_is_not_lost);
 	tcase_add_test(tc, fence_rises_from_majority_to_majority);
+	tcase_add_test(tc, mostly_one_round);
+	tcase_add_test(tc, levelled_where_it_holds);
 	tcase_add_test(tc, restarted_ones_do_not_vote_at_once);
 	tcase_add_test(tc, no_servers);
 	tcase_add_test(tc, readers_together);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- acquire-x.lua - ARGV: host, value, ttl, stride of the fence, ttl of a waiter, flags: t = try, b = barge, l = the long
--- path, with all rights needed later
+-- path, with all rights needed later; a time in us below whose tokens none is taken
 
 -- The short path, for a free lock without waiters: half of the commands.  All reads come before the first write, the
 -- lock is written last, and a read of the tracked keys ends it.  A connection that may lack a right takes the long path,
@@ -11,7 +11,7 @@ if not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) ==
 	local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 	if (tonumber(fence[2] or '') or 0) <= ms then
 		-- As reserve() counts.
-		local clock = math.max(time[1] * 1000000 + time[2] - 1735689600000000, 1) * 16
+		local clock = math.max(time[1] * 1000000 + time[2] - 1735689600000000, ARGV[7] - 1735689600000000, 1) * 16
 		local base = math.max(tonumber(fence[1] or 0) or 0, clock)
 		redis.call('HSET', KEYS[6], 'end', base + ARGV[4], 'token', ARGV[2], 'ttl', ARGV[3])
 		redis.call('PEXPIRE', KEYS[6], 86400000)
@@ -36,7 +36,7 @@ if first == MEMBER or barges then
 end
 -- If the reply to an earlier attempt was lost, the lock has this value already.
 if held == VALUE or (type == 'none' and not first and (barges or not gap_left())) then
-	local base = reserve(STRIDE, VALUE, TTL)
+	local base = reserve(STRIDE, tonumber(ARGV[7]), VALUE, TTL)
 	if string.find(FLAGS, 'l') then
 		prove()
 	end

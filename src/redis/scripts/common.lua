@@ -160,10 +160,10 @@ local function prove()
 end
 
 -- Takes @stride tokens: above all earlier ones, and not below the clock, which survives the loss of the hash.  The clock
--- counts 16 for each microsecond since 2025, as for keys of one host: more than a host can use.  With @value and @ttl also
--- records the writer, as record() does.
-local function reserve(stride, value, ttl)
-	local clock = math.max(US - 1735689600000000, 1) * 16
+-- counts 16 for each microsecond since 2025, as for keys of one host: more than a host can use.  @asked is another clock, in
+-- us.  With @value and @ttl also records the writer, as record() does.
+local function reserve(stride, asked, value, ttl)
+	local clock = math.max(US - 1735689600000000, asked - 1735689600000000, 1) * 16
 	local base = math.max(tonumber(fence[1] or 0) or 0, clock)
 	if value then
 		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl)

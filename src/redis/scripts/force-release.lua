@@ -4,11 +4,11 @@
 local known
 if held == VALUE then
 	known = fence[2] == VALUE
-	reserve(1)
+	reserve(1, 0)
 	redis.call('DEL', LOCK)
 	type = 'none'
 elseif type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1 then
-	reserve(1)
+	reserve(1, 0)
 	redis.call('SREM', LOCK, VALUE)
 	known = redis.call('ZREM', READERS, VALUE) == 1
 else

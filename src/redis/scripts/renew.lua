@@ -21,12 +21,12 @@ if held == VALUE then
 	if fence[2] ~= VALUE or tonumber(fence[3] or 0) ~= TTL then
 		record(VALUE, TTL)
 	end
-	local base = STRIDE > 0 and reserve(STRIDE) or nil
+	local base = STRIDE > 0 and reserve(STRIDE, 0) or nil
 	redis.call('PEXPIRE', LOCK, TTL)
 	return reply('ok', nil, 'host', VALUE, nil, base)
 end
 if reads() then
-	local base = STRIDE > 0 and reserve(STRIDE) or nil
+	local base = STRIDE > 0 and reserve(STRIDE, 0) or nil
 	keep_reading(TTL)
 	return reply('ok', nil, 'readers', VALUE, nil, base)
 end
