@@ -86,13 +86,23 @@ check-tsan:
 	$(run_script)/tests/build/build-tsan.sh $(SECONDS)
 check-model:
 	$(run_script)/model/run.sh $(MODEL)
-# Every instruction of every operation, in two processes at once: an hour or two.
-check-crash: all $(check_LTLIBRARIES) tests/crash/crash-step tests/crash/stop-step tests/hostile/test-hostile
-	PART=1/2 tests/crash/crash-step all & other=$$!; PART=0/2 tests/crash/crash-step all; s=$$?; wait $$other && exit $$s
-	PART=1/2 tests/crash/stop-step all & other=$$!; PART=0/2 tests/crash/stop-step all; s=$$?; wait $$other && exit $$s
-	PART=1/2 tests/crash/crash-step pairs & other=$$!; PART=0/2 tests/crash/crash-step pairs; s=$$?; wait $$other && exit $$s
-	PART=1/2 tests/crash/crash-step races & other=$$!; PART=0/2 tests/crash/crash-step races; s=$$?; wait $$other && exit $$s
+# Every operation, killed and stopped at all points that are not alike: half an hour; a stop waits most of the time.
+in_parts = { s=0; pids=; for i in 0 1 2 3; do PART=$$i/4 $(1) & pids="$$pids $$!"; done; \
+	for pid in $$pids; do wait $$pid || s=1; done; [ $$s = 0 ]; }
+check-crash: all $(check_LTLIBRARIES) $(step_suites) tests/hostile/test-hostile
+	$(call in_parts,tests/crash/crash-step all)
+	$(call in_parts,tests/crash/stop-step all)
+	$(call in_parts,tests/crash/crash-step pairs)
+	$(call in_parts,tests/crash/crash-step races)
+	tests/crash/stop-loop all
 	tests/hostile/test-hostile all
+# At every point, alike or not: many hours.
+check-crash-every: all $(check_LTLIBRARIES) $(step_suites)
+	$(call in_parts,tests/crash/crash-step every)
+	$(call in_parts,tests/crash/stop-step every)
+	tests/crash/stop-loop every
+	tests/crash/stop-rekey every
+step_suites = tests/crash/crash-step tests/crash/stop-loop tests/crash/stop-rekey tests/crash/stop-step
 # Every write of a bridge to the segment, and everything it sends, in two processes at once: half an hour.
 check-bridge-step: all $(check_LTLIBRARIES) tests/bridge-crash/step
 	PART=1/2 tests/bridge-crash/step all & other=$$!; PART=0/2 tests/bridge-crash/step all; s=$$?; wait $$other && exit $$s
@@ -116,7 +126,7 @@ fuzz:
 # Random and damaged replies of Redis: a million in a minute.
 fuzz-replies: tests/redis/test-replies
 	ROUNDS=$(or $(ROUNDS),1000000) FIRST=$(or $(SEED),0) tests/redis/test-replies
-.PHONY: check-all check-arm64 check-bridge-step check-crash check-dist check-env check-global check-litmus check-many-hosts check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
+.PHONY: check-all check-arm64 check-bridge-step check-crash check-crash-every check-dist check-env check-global check-litmus check-many-hosts check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
 
 clean-local:
 	rm -rf check-address check-arm64 check-fuzz check-musl check-mutations check-no-tls check-thread soak-*.history chaos-global-*.history chaos-stopped-*.segment

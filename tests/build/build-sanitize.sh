@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# build-sanitize.sh - the tests under ASan and UBSan; no finding is allowed.  For TSan see build-tsan.sh.
+# build-sanitize.sh [build] - the tests under ASan and UBSan; no finding is allowed.  For TSan see build-tsan.sh.
 #
-# Built with clang where there is one, with warnings as errors: so this also is the proof that clang has none.
+# With the argument it only builds.  Built with clang where there is one, with warnings as errors: so this also is the proof that clang has none.
 # shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
@@ -32,9 +32,12 @@ probe -fsanitize=address,undefined || {
 
 configure_in "$work" CC=$cc CFLAGS="-O1 -g" --disable-static --enable-werror --enable-asan --enable-ubsan
 "$MAKE" -j"$jobs" all || die "$cc with sanitizers"
+if [ "${1:-}" = build ]; then
+	exec "$MAKE" -j"$jobs" check TESTS=
+fi
 CK_TIMEOUT_MULTIPLIER=4
 export CK_TIMEOUT_MULTIPLIER
 # shellcheck disable=SC2016 # make expands it
 # Without those that count system calls or instructions or go from one to the next, and those that gain nothing from a
 # sanitizer.
-run_tests -j"$jobs" 'TESTS=$(filter-out tests/crash/crash-step tests/crash/stop-loop tests/crash/stop-rekey,$(tests_of_units)) $(tests_of_environments) $(tests_of_cli) tests/crash/chaos-counter tests/hostile/scribble tests/soak/soak tests/soak/threads-as-processes'
+run_tests -j$((2 * jobs)) 'TESTS=$(filter-out tests/crash/crash-step tests/crash/stop-loop tests/crash/stop-rekey,$(tests_of_units)) $(tests_of_environments) $(tests_of_cli) tests/crash/chaos-counter tests/hostile/scribble tests/soak/soak tests/soak/threads-as-processes'

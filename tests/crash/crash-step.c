@@ -9,14 +9,18 @@
  * A report says that the victim died inside if and only if its exclusive request was entered when it was caught and its
  * key robust.  Each operation is played three times: all requests robust, all but the victim's, none.
  *
- *   crash-step               a sample of the points, the same in every run
- *   crash-step all [OP]      every point of all operations, or of one
+ * Points between which nothing changes that remains of a killed process are alike (step-touch.c), and one of them is
+ * enough; `all` takes the first and the last of them, so that a change which is overlooked still lies between two.
+ *
+ *   crash-step               a sample of the points that are not alike, the same in every run
+ *   crash-step all [OP]      all that are not alike, of all operations or of one
+ *   crash-step every [OP]    every point
  *   crash-step sample OP
  *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at some of the points after which
  *                            others see something new; another one, next to it or behind it, is killed at such
  *                            points of its own
  *   crash-step races [OP]    the same while both put the same key into the table: one stopped at each such point, the
- *                            other one killed at every point
+ *                            other one killed at each
  *
  * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
  */
@@ -31,11 +35,11 @@
 
 /* Others wait for a dead victim this long at most; a lease would have been for ever. */
 #define BOUND LOCKSHM_SECONDS(15)
-#define SAMPLE 3
+#define SAMPLE 4
 
-#define THROUGH (every ? 16 : 1)
+#define THROUGH (every ? 16 : all ? 2 : 1)
 
-static bool every, pairs, races;
+static bool every, all, pairs, races;
 static const char *only;
 
 /* Takes an answer if there is one, and releases. */
@@ -148,12 +152,15 @@ static void kill_in_scene(const struct step_op *op, enum scene_kind kind)
 	kills_granted = kills_entered = 0;
 	scene_open(&scene, op, LOCKSHM_FOREVER, kind);
 	step_new_path(0);
-	if (every)
+	if (all)
 		(void)kill_at(op, &scene, UINT32_MAX, &slowest_ns); /* the keys are known from here on */
 	points = kill_at(op, &scene, UINT32_MAX, &slowest_ns);
 	if (op->enters && kind == SCENE_ROBUST)
 		kills = kill_around_enter(op, &scene, &slowest_ns);
-	kills += kill_in_turn(op, &scene, every || points < SAMPLE ? 1 : points / SAMPLE, &slowest_ns);
+	kills += kill_in_turn(op, &scene, all || points < SAMPLE ? 1 : points / SAMPLE, &slowest_ns);
+	scene.deep = all && step_points != STEP_EVERY;
+	if (scene.deep)
+		kills += kill_in_turn(op, &scene, 1, &slowest_ns);
 	scene_end(&scene);
 	printf("%-28s %-7s %6u points, %5u kills, slowest hand-over %6.1f ms\n", op->name, scene_kind_name(kind), points,
 	       kills, (double)slowest_ns / 1e6);
@@ -172,7 +179,7 @@ START_TEST(others_go_on_wherever_a_victim_is_killed)
 		return;
 	/* Of a sample, the last two by turns. */
 	for (kind = 0; kind < SCENE_KINDS; kind++)
-		if (every || kind == SCENE_ROBUST || (kind != SCENE_MIXED + _i % 2 && !op->of_loop))
+		if (all || kind == SCENE_ROBUST || (kind != SCENE_MIXED + _i % 2 && !op->of_loop))
 			kill_in_scene(op, kind);
 }
 END_TEST
@@ -190,6 +197,7 @@ struct pair {
 	struct victim_result *results[2];
 	int64_t slowest_ns;
 	unsigned stops, kills, missed;
+	unsigned points; /* of the one that is killed, in the last round */
 };
 
 static bool has_ended(void *arg)
@@ -239,6 +247,7 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	step_use_path(1);
 	killed = step_to(&p->behind, s, kill);
 	died_ns = now_ns();
+	p->points = killed.points;
 	both = !stopped.ran_through && !killed.ran_through;
 	step_kill(&killed);
 	others_go_on(s, killed.pid, &p->slowest_ns);
@@ -251,10 +260,10 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	return both;
 }
 
-/* Every point of @all, or so many of them, from the first to the last. */
-static unsigned nth(const unsigned *all, unsigned n, unsigned most, unsigned i)
+/* Each of @n points, or so many of them, from the first to the last. */
+static unsigned nth(unsigned n, unsigned most, unsigned i)
 {
-	return n <= most ? all[i] : all[(size_t)i * (n - 1) / (most - 1)];
+	return n <= most ? i : (unsigned)((size_t)i * (n - 1) / (most - 1));
 }
 
 static unsigned at_most(unsigned n, unsigned most)
@@ -282,16 +291,16 @@ static void kill_at_every_point(struct pair *p, unsigned stop)
 
 static void kill_beside_one_stopped_at(struct pair *p, unsigned stop)
 {
-	unsigned at[STEP_CHANGES_MAX], n, i;
+	unsigned n, i;
 
 	step_new_path(1);
 	(void)pair_round(p, stop, UINT32_MAX);
-	n = step_changes(at);
+	n = p->points;
 	for (i = 0; !races && i < at_most(n, PAIR_KILLS); i++) {
-		bool both = pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
+		bool both = pair_round(p, stop, nth(n, PAIR_KILLS, i));
 
 		/* Once more where one of them missed its point. */
-		p->kills += both || pair_round(p, stop, nth(at, n, PAIR_KILLS, i));
+		p->kills += both || pair_round(p, stop, nth(n, PAIR_KILLS, i));
 	}
 	if (races)
 		kill_at_every_point(p, stop);
@@ -302,7 +311,7 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 {
 	struct scene scene;
 	struct pair p = { .op = &step_ops[_i], .s = &scene };
-	unsigned at[STEP_CHANGES_MAX], n, i;
+	unsigned n, i;
 
 	if (!step_op_is_mine(p.op, (unsigned)_i, only) || (races && !p.op->fresh_key))
 		return;
@@ -313,10 +322,9 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	p.results[1] = scene.result + 1;
 	step_new_path(0);
 	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
-	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
-	n = step_changes(at);
+	n = kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
 	for (i = 0; i < (races ? n : at_most(n, PAIR_STOPS)); i++)
-		kill_beside_one_stopped_at(&p, races ? at[i] : nth(at, n, PAIR_STOPS, i));
+		kill_beside_one_stopped_at(&p, races ? i : nth(n, PAIR_STOPS, i));
 	scene_end(&scene);
 	ck_assert_msg(p.missed * 4 <= p.stops, "%s: next to %u of %u that are stopped no victim is killed", p.op->name, p.missed,
 		      p.stops);
@@ -328,7 +336,7 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every || pairs || races ? 7200 : 600);
+	tcase_set_timeout(tc, all || pairs || races ? 7200 : 600);
 	if (pairs || races)
 		tcase_add_loop_test(tc, others_go_on_beside_one_stopped_and_one_killed, 0, (int)n_step_ops);
 	else
@@ -337,7 +345,8 @@ static void add(TCase *tc)
 
 int main(int argc, char **argv)
 {
-	every = argc > 1 && strcmp(argv[1], "all") == 0;
+	every = argc > 1 && strcmp(argv[1], "every") == 0;
+	all = every || (argc > 1 && strcmp(argv[1], "all") == 0);
 	pairs = argc > 1 && strcmp(argv[1], "pairs") == 0;
 	races = argc > 1 && strcmp(argv[1], "races") == 0;
 	only = argc > 2 ? argv[2] : NULL;
@@ -345,5 +354,6 @@ int main(int argc, char **argv)
 		puts("cannot single-step here");
 		return 77;
 	}
+	step_points = every || !step_knows_touches() ? STEP_EVERY : STEP_CHANGES;
 	return fixture_main("crash-step", add);
 }

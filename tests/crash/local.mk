@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Killed and stopped at every instruction; counters under random kills.
-tests_of_units += %D%/crash-step %D%/stop-loop %D%/stop-rekey %D%/stop-step
+tests_of_units += %D%/crash-step %D%/stop-loop %D%/stop-rekey %D%/stop-step %D%/test-touch
 tests_of_programs += %D%/chaos-counter %D%/chaos-stopped %D%/no-syscall
 tests_libtest_la_SOURCES += \
 	%D%/step-arrange.c \
@@ -12,6 +12,7 @@ tests_libtest_la_SOURCES += \
 	%D%/step-scene.c \
 	%D%/step-trace.c \
 	%D%/step-trace.h \
+	%D%/step-touch.c \
 	%D%/step.c \
 	%D%/step.h \
 	$(end)

@@ -76,12 +76,17 @@ int loop_knows_the_key(const struct scene *s)
 	return code < 0 ? code : lockshm_release(&victim_holds[0], 0);
 }
 
-/* The key is held, unless a short lease is over already on a slow machine. */
-static int begins_to_wait(const struct lockshm_request *request, unsigned hold)
+/* The key is held, unless a short lease is over already on a slow machine: then the victim has been inside. */
+static int begins_to_wait(const struct scene *s, const struct lockshm_request *request, unsigned hold)
 {
+	int64_t begun = now_ns();
 	int code = lockshm_loop_acquire(loop, request, &victim_holds[hold], NULL);
 
-	return code == LOCKSHM_PENDING || code >= 0 ? 0 : code;
+	if (code == LOCKSHM_PENDING)
+		return 0;
+	if (code >= 0 && hold == 0)
+		victim_inside(s, X, request->ttl_ns == LOCKSHM_FOREVER ? INT64_MAX : begun + request->ttl_ns);
+	return code >= 0 ? 0 : code;
 }
 
 int waits_in_loop(const struct scene *s)
@@ -89,7 +94,7 @@ int waits_in_loop(const struct scene *s)
 	struct lockshm_request request = wanted(s);
 	int code = has_loop(s);
 
-	return code ? code : begins_to_wait(&request, 0);
+	return code ? code : begins_to_wait(s, &request, 0);
 }
 
 int waits_twice_in_loop(const struct scene *s)
@@ -97,7 +102,7 @@ int waits_twice_in_loop(const struct scene *s)
 	struct lockshm_request request = wanted(s);
 	int code = waits_in_loop(s);
 
-	return code ? code : begins_to_wait(&request, 1);
+	return code ? code : begins_to_wait(s, &request, 1);
 }
 
 /* Its successor is a wait of the same loop. */
@@ -106,7 +111,7 @@ int holds_before_its_loop(const struct scene *s)
 	struct lockshm_request request = wanted(s);
 	int code = holds_by_loop(s);
 
-	return code < 0 ? code : begins_to_wait(&request, 1);
+	return code < 0 ? code : begins_to_wait(s, &request, 1);
 }
 
 #define BRIEFLY LOCKSHM_MS(10)
@@ -118,7 +123,7 @@ int waits_for_short_lease(const struct scene *s)
 	int code = has_loop(s);
 
 	request.ttl_ns = BRIEFLY;
-	return code ? code : begins_to_wait(&request, 0);
+	return code ? code : begins_to_wait(s, &request, 0);
 }
 
 int waits_briefly_in_loop(const struct scene *s)
@@ -127,7 +132,7 @@ int waits_briefly_in_loop(const struct scene *s)
 	int code = has_loop(s);
 
 	request.timeout_ns = BRIEFLY;
-	return code ? code : begins_to_wait(&request, 0);
+	return code ? code : begins_to_wait(s, &request, 0);
 }
 
 int loop_release(const struct scene *s)

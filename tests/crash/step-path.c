@@ -21,8 +21,10 @@
 
 struct path {
 	uintptr_t *pc; /* by points passed; 0 = of no use */
+	unsigned *counted; /* the same: how many of them count */
 	unsigned n, cap;
 	unsigned slept; /* points passed when it slept first; UINT_MAX = has not */
+	unsigned slept_counted;
 	uintptr_t last;
 	bool on_foot; /* the last round missed its break point: the next one does not skip */
 };
@@ -51,7 +53,7 @@ void step_new_path(unsigned which)
 void path_note(const struct stepper *t)
 {
 	uintptr_t pc = t->c.pc;
-	unsigned at = t->c.points;
+	unsigned at = t->at;
 
 	/* The same again is one instruction that repeats itself. */
 	if (pc == path->last || pc < t->text.from || pc >= t->text.to) {
@@ -59,25 +61,48 @@ void path_note(const struct stepper *t)
 		return;
 	}
 	path->last = pc;
-	if (at < path->n && path->pc[at] == pc)
+	if (at < path->n && path->pc[at] == pc) {
+		path->counted[at] = t->c.points;
 		return;
+	}
 	if (path->slept != UINT_MAX && path->slept >= at)
 		path->slept = UINT_MAX;
 	if (at >= path->cap) {
 		path->cap = 2 * at + 4096;
 		path->pc = realloc(path->pc, path->cap * sizeof(*path->pc));
-		ck_assert_ptr_nonnull(path->pc);
+		path->counted = realloc(path->counted, path->cap * sizeof(*path->counted));
+		ck_assert(path->pc && path->counted);
 	}
 	for (; path->n < at; path->n++)
 		path->pc[path->n] = 0;
 	path->pc[at] = pc;
+	path->counted[at] = t->c.points;
 	path->n = at + 1;
 }
 
 void path_note_sleep(const struct stepper *t)
 {
-	if (t->c.points < path->slept)
-		path->slept = t->c.points;
+	if (t->at >= path->slept)
+		return;
+	path->slept = t->at;
+	path->slept_counted = t->c.points;
+}
+
+/* The first point from which @counted are passed that count; the end, if that is not known. */
+static unsigned first_behind(unsigned counted)
+{
+	unsigned at;
+
+	for (at = 0; at < path->n && (!path->pc[at] || path->counted[at] < counted); at++)
+		;
+	return at;
+}
+
+unsigned path_alike(unsigned n)
+{
+	unsigned from = first_behind(n + 1), to = first_behind(n + 2);
+
+	return to > from ? to - from : 1;
 }
 
 struct way {
@@ -90,16 +115,16 @@ static struct way choose_way(const struct stepper *t)
 {
 	static uint32_t *hits;
 	struct way best = { 0, 0 };
-	unsigned at, cost, best_cost = t->target, size = (unsigned)(t->text.to - t->text.from);
+	unsigned at, cost, end = first_behind(t->target + 1), best_cost = end, size = (unsigned)(t->text.to - t->text.from);
 
 	if (!hits)
 		hits = malloc(size * sizeof(*hits));
 	ck_assert_ptr_nonnull(hits);
 	memset(hits, 0, size * sizeof(*hits));
-	for (at = 0; at < path->n && at <= t->target && at < path->slept; at++) {
+	for (at = 0; at < end && at < path->slept; at++) {
 		if (!path->pc[at])
 			continue;
-		cost = ++hits[path->pc[at] - t->text.from] * HIT_COST + (t->target - at);
+		cost = ++hits[path->pc[at] - t->text.from] * HIT_COST + (end - at);
 		if (cost <= best_cost) {
 			best_cost = cost;
 			best = (struct way){ at, hits[path->pc[at] - t->text.from] };
@@ -160,7 +185,8 @@ static void skip_to_break(struct stepper *t, struct way way)
 	clear_break(t->c.pid, &end);
 	if (t->c.pc != pc)
 		missed(t);
-	t->c.points = way.points;
+	t->at = way.points;
+	t->c.points = path->counted[way.points];
 }
 
 /* Runs at full speed until it sleeps, and on.  True = caught. */
@@ -171,9 +197,10 @@ static bool skip_to_sleep(struct stepper *t)
 	int status;
 
 	set_break(t->c.pid, &end, (uintptr_t)step_end);
-	t->c.points = path->slept + 1;
+	t->at = path->slept + 1;
+	t->c.points = path->slept_counted + 1;
 	if (!run_to(t, NULL, &end, true)) {
-		if (path->slept == t->target) {
+		if (path->slept_counted == t->target) {
 			clear_break(t->c.pid, &end);
 			t->c.asleep = true;
 			return true;
@@ -194,7 +221,7 @@ static bool skip_to_sleep(struct stepper *t)
 	t->c.pc = pc_of(t->c.pid);
 	if (t->c.pc == (uintptr_t)step_end)
 		missed(t);
-	return t->c.points++ == t->target && !t->c.missed;
+	return passes(t, true, true) && !t->c.missed;
 }
 
 bool path_skip(struct stepper *t)
@@ -206,7 +233,7 @@ bool path_skip(struct stepper *t)
 	/* An untraced thread would die of a break point. */
 	if (on_foot || !CAN_BREAK || t->op->threads)
 		return false;
-	if (path->slept <= t->target && path->slept != UINT_MAX)
+	if (path->slept != UINT_MAX && path->slept_counted <= t->target)
 		return skip_to_sleep(t);
 	way = choose_way(t);
 	if (way.hits)

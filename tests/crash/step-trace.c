@@ -44,7 +44,7 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-static void registers_of(pid_t pid, struct user_regs_struct *regs)
+void registers_of(pid_t pid, struct user_regs_struct *regs)
 {
 	struct iovec iov = { regs, sizeof(*regs) };
 

@@ -16,7 +16,9 @@
 #define CAN_BREAK false
 #endif
 
-/* The instructions of program and library. */
+struct user_regs_struct;
+
+/* The instructions of program and library; or other memory. */
 struct text {
 	uintptr_t from;
 	uintptr_t to;
@@ -42,6 +44,7 @@ void take_pending_trap(pid_t tid);
 /* The one that is not the main thread. */
 pid_t other_thread_of(pid_t pid);
 
+void registers_of(pid_t pid, struct user_regs_struct *regs);
 uintptr_t pc_of(pid_t pid);
 bool is_system_call(pid_t pid, uintptr_t pc);
 /* A function of the C library that never touches the segment and takes very many steps... */
@@ -66,21 +69,35 @@ struct stepper {
 	struct caught c;
 	struct text text;
 	unsigned target;
+	unsigned at; /* all points passed, alike or not */
+	unsigned alike; /* behind the one that counts, to go; 0 = has not come to that */
 	int signal; /* to pass on with the next step */
 	bool unblocked;
 	bool over; /* the service thread sleeps again */
 	bool granted, entered; /* the watched request has been seen so */
-	unsigned granted_at; /* points */
+	unsigned granted_at; /* points passed */
 };
+
+/* A round begins; the victim is about to make a step, with an instruction of the program or a system call; it has made
+ * it: is it behind something that others, or it, can see? */
+void touch_begin(const struct stepper *t);
+void touch_before(const struct stepper *t, bool ours, bool call);
+bool touch_after(const struct stepper *t);
+/* What the instruction at @code loads or stores; returns how many operands. */
+unsigned touched_by(const unsigned char *code, const struct user_regs_struct *r, uintptr_t out[2]);
 
 /* The test lets the victim go on, if it has not yet. */
 void unblock_once(struct stepper *t);
 /* Where the call of the victim is over. */
 void step_end(void);
 
+/* The victim has come to a point, or is behind what makes it count: true = caught. */
+bool passes(struct stepper *t, bool point, bool behind);
 /* The victim is about to make the next step; it sleeps. */
 void path_note(const struct stepper *t);
 void path_note_sleep(const struct stepper *t);
+/* How many points are alike, from the @n-th one that counts, as far as the path is known. */
+unsigned path_alike(unsigned n);
 /* Runs ahead at full speed, to a point not behind the wanted one.  True = caught there. */
 bool path_skip(struct stepper *t);
 

@@ -111,7 +111,7 @@ static bool asleep(struct stepper *t, int *status)
 		return true;
 	}
 	path_note_sleep(t);
-	if (t->c.points++ == t->target) {
+	if (passes(t, true, true)) {
 		t->c.asleep = true;
 		return true;
 	}
@@ -120,19 +120,23 @@ static bool asleep(struct stepper *t, int *status)
 	return false;
 }
 
-/* The points of an undisturbed round after which others see something new. */
-static unsigned changes[STEP_CHANGES_MAX], n_changes;
-
-unsigned step_changes(unsigned out[STEP_CHANGES_MAX])
+/* A point that counts: true = caught. */
+static bool counts(struct stepper *t)
 {
-	memcpy(out, changes, n_changes * sizeof(changes[0]));
-	return n_changes;
+	if (t->alike)
+		return true;
+	if (t->c.points++ != t->target)
+		return false;
+	t->alike = t->scene->deep ? path_alike(t->target) : 1;
+	return t->alike == 1;
 }
 
-static void note_change(const struct stepper *t)
+bool passes(struct stepper *t, bool point, bool behind)
 {
-	if (t->target == UINT_MAX && segment_changed() && n_changes < STEP_CHANGES_MAX)
-		changes[n_changes++] = t->c.points;
+	t->at += point;
+	if (step_points == STEP_EVERY ? point : behind)
+		return counts(t);
+	return point && t->alike && --t->alike == 1;
 }
 
 /* One instruction.  True = caught. */
@@ -140,11 +144,12 @@ static bool one_step(struct stepper *t)
 {
 	uintptr_t before = t->c.pc;
 	bool ours = before >= t->text.from && before < t->text.to;
-	bool call = is_system_call(t->c.tid, before);
+	bool call = is_system_call(t->c.tid, before), behind;
 	int status;
 
-	if (call && t->c.points++ == t->target)
+	if (call && passes(t, true, false))
 		return true;
+	touch_before(t, ours, call);
 	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, t->c.tid, NULL, (void *)(intptr_t)t->signal), 0);
 	t->signal = 0;
 	/* The service thread was stopped in its sleep, and begins anew behind the call. */
@@ -158,9 +163,8 @@ static bool one_step(struct stepper *t)
 		run_through_call(t->c.tid);
 		t->c.pc = pc_of(t->c.tid);
 	}
-	if (ours || call)
-		note_change(t);
-	return (ours || call || segment_changed()) && t->c.points++ == t->target;
+	behind = touch_after(t) || t->at == 0;
+	return passes(t, ours || call || behind || segment_changed(), behind);
 }
 
 /* Some points behind the grant: true = caught. */
@@ -173,16 +177,16 @@ static bool caught_by_state(struct stepper *t)
 	request = scene_request_of(t->scene, t->c.pid);
 	if (!t->granted && (request.granted || request.entered)) {
 		t->granted = true;
-		t->granted_at = t->c.points;
+		t->granted_at = t->at;
 	}
 	if (!t->granted)
 		return false;
 	if (request.entered) {
 		t->entered = true;
-		t->scene->enters_after = t->c.points - t->granted_at;
+		t->scene->enters_after = t->at - t->granted_at;
 		return t->scene->catch_after == STEP_ENTERED;
 	}
-	return t->c.points - t->granted_at >= t->scene->catch_after;
+	return t->at - t->granted_at >= t->scene->catch_after;
 }
 
 static void finish(struct stepper *t)
@@ -227,8 +231,8 @@ struct caught step_to(const struct step_op *op, struct scene *s, unsigned point)
 	share_processor(t.c.tid, &processors);
 	t.c.pc = pc_of(t.c.tid);
 	caught = path_skip(&t);
-	if (point == UINT_MAX)
-		n_changes = 0;
+	if (!caught)
+		touch_begin(&t);
 	for (steps = 0; !caught && !t.over && t.c.pc != (uintptr_t)step_end; steps++) {
 		ck_assert_msg(steps < STEPS_MAX, "%s: no end after %u steps", op->name, steps);
 		if (steps == STEPS_AWAKE)

@@ -7,6 +7,9 @@
  * in other code (C library, vdso) before and after each system call and after each instruction that changed the
  * segment.  While it sleeps in the kernel is a point, too.  The n-th point is where the victim is caught; n past the
  * last one means that it ran through.  Or its service thread is stepped, while the thread of the call waits.
+ *
+ * Many of these points are alike (step-touch.c says why): then only the first of each such row counts as a point, or,
+ * if the scene is deep, the last one.
  */
 #ifndef LOCKSHM_TEST_STEP_H
 #define LOCKSHM_TEST_STEP_H
@@ -27,6 +30,16 @@ struct span {
 	int64_t until;
 };
 #define SPANS_MAX 24
+
+/* Which points count. */
+enum step_points {
+	STEP_EVERY,
+	STEP_CHANGES, /* one of those that are alike for a kill */
+	STEP_TOUCHES  /* one of those that are alike for a stop */
+};
+extern enum step_points step_points;
+/* Can this machine tell which are alike?  If not: STEP_EVERY. */
+bool step_knows_touches(void);
 
 /* The last points before a granted request is entered: as many as paths that differ a little need.  And values of
  * catch_after. */
@@ -81,6 +94,7 @@ struct scene {
 	struct span spans[SPANS_MAX]; /* of all but the victim, in this round */
 	unsigned n_spans;
 	lockshm_t *other; /* a second segment */
+	bool deep;	  /* catch the victim at the last one of the points that are alike */
 	/* In a round that is not to be caught at a point: so many points behind the grant of the victim's request.  And
 	 * how many there were between the grant and the step that enters. */
 	bool watched;
@@ -120,6 +134,8 @@ struct step_op {
 	bool renews; /* the victim's lease is the shortest that is renewed, not that of the scene */
 	/* The call ends what the holder has. */
 	bool ends_anothers;
+	/* The victim fills another segment, by the C library, too. */
+	bool life;
 	/* A sample has robust rounds only, since it has so many points. */
 	bool of_loop;
 	/* Needs no hold beforehand: a second victim can do the same at the same time. */
@@ -156,7 +172,7 @@ struct caught {
 	bool ran_through; /* there was no such point; it has ended */
 	bool asleep;	  /* caught sleeping in the kernel: it is not in a ptrace stop */
 	bool missed;	  /* ran through by a mistake of the stepper: to be repeated */
-	unsigned points;  /* how many were passed */
+	unsigned points;  /* how many were passed, of those that count */
 	uintptr_t pc;
 };
 
@@ -167,9 +183,6 @@ bool step_possible(void);
 void step_new_path(unsigned which);
 /* Go on with that one. */
 void step_use_path(unsigned which);
-/* The points of the last round that was not to be caught, behind each of which others see something new. */
-#define STEP_CHANGES_MAX 256
-unsigned step_changes(unsigned out[STEP_CHANGES_MAX]);
 /* Runs a round of @op up to its @point-th point.  UINT32_MAX: to its end, or where @s->watched says. */
 struct caught step_to(const struct step_op *op, struct scene *s, unsigned point);
 /* Has the last round missed its point?  Then it is to be repeated. */

@@ -6,16 +6,19 @@
  * that and sleeps again; it is stopped there, so that its self-check does not come.  Then the victim runs on: there must
  * be an outcome, by the call itself.
  *
- *   stop-loop           some of the points
- *   stop-loop all       all
+ *   stop-loop           some of the points that are not alike
+ *   stop-loop all       all of those
+ *   stop-loop every     every point
  */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "segment/segment.h"
 #include "step-arrange.h"
@@ -29,7 +32,7 @@
 
 #define SAMPLE 60 /* of which the second half, with the first look at the queue, is tried */
 
-static bool every;
+static bool all;
 static unsigned frozen;
 
 static const struct step_op op = { .name = "loop-acquire-to-the-end", .arrange = key_is_held, .prepare = has_loop,
@@ -88,6 +91,17 @@ static bool freeze(void *arg)
 	return service->frozen;
 }
 
+/* A tracee that was not seized stops by a signal, which goes no further. */
+static void stop_asleep(pid_t tid)
+{
+	int status;
+
+	ck_assert_int_eq(syscall(SYS_tgkill, tid, tid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(tid, &status, 0), tid);
+	ck_assert(WIFSTOPPED(status));
+	take_pending_trap(tid);
+}
+
 static void run_on_without_service(struct caught *c)
 {
 	struct service service = { other_thread_of(c->pid), false };
@@ -97,7 +111,7 @@ static void run_on_without_service(struct caught *c)
 		      system_call_of(service.tid));
 	frozen += service.frozen;
 	if (c->asleep)
-		interrupt_thread(c->pid);
+		stop_asleep(c->pid);
 	ck_assert_int_eq(ptrace(PTRACE_DETACH, c->pid, NULL, NULL), 0);
 	if (service.frozen)
 		ck_assert_int_eq(waitpid(service.tid, &status, __WALL), service.tid);
@@ -134,8 +148,8 @@ START_TEST(grant_during_the_call_has_an_outcome)
 	scene_open(&s, &op, LOCKSHM_FOREVER, SCENE_ROBUST);
 	step_new_path(0);
 	points = grant_at(&s, UINT32_MAX);
-	stride = every || points < SAMPLE ? 1 : points / SAMPLE;
-	for (n = every ? 0 : points / 2; n < points; n += stride)
+	stride = all || points < SAMPLE ? 1 : points / SAMPLE;
+	for (n = all ? 0 : points / 2; n < points; n += stride)
 		(void)grant_at(&s, n);
 	scene_end(&s);
 	printf("%u points, %u times without the service thread\n", points, frozen);
@@ -145,16 +159,19 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every ? 7200 : 600);
+	tcase_set_timeout(tc, all ? 7200 : 600);
 	tcase_add_test(tc, grant_during_the_call_has_an_outcome);
 }
 
 int main(int argc, char **argv)
 {
-	every = argc > 1 && strcmp(argv[1], "all") == 0;
+	bool every = argc > 1 && strcmp(argv[1], "every") == 0;
+
+	all = every || (argc > 1 && strcmp(argv[1], "all") == 0);
 	if (!step_possible()) {
 		puts("cannot single-step here");
 		return 77;
 	}
+	step_points = every || !step_knows_touches() ? STEP_EVERY : STEP_TOUCHES;
 	return fixture_main("stop-loop", add);
 }

@@ -5,6 +5,9 @@
  * The victim's key is idle and without a mark, so its entry may be taken for another key at any time.  Wherever the
  * victim is stopped, what it does afterwards must not reach that other key: it neither makes it robust nor acknowledges
  * its mark, and shows it for no other key's.
+ *
+ *   stop-rekey          at all points that are not alike
+ *   stop-rekey every    at every point
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -191,11 +194,13 @@ static void add(TCase *tc)
 	tcase_add_test(tc, no_key_is_shown_with_another_keys_mark);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	if (!step_possible()) {
 		puts("cannot single-step here");
 		return 77;
 	}
+	if (!(argc > 1 && strcmp(argv[1], "every") == 0) && step_knows_touches())
+		step_points = STEP_TOUCHES;
 	return fixture_main("stop-rekey", add);
 }

@@ -10,8 +10,12 @@
  *     its key robust; then a call that ends the hold returns LOST
  *   - the writer's hold is untouched, the segment verifies clean, nothing leaks
  *
- *   stop-step               a sample of the points, the same in every run
- *   stop-step all [OP]      every point of all operations, or of one
+ * Points between which the victim neither makes a system call nor touches what others can change are alike
+ * (step-touch.c), and one of them is enough.
+ *
+ *   stop-step               a sample of the points that are not alike, the same in every run
+ *   stop-step all [OP]      all that are not alike, of all operations or of one
+ *   stop-step every [OP]    every point
  *   stop-step sample OP
  *
  * PART as for crash-step.
@@ -29,9 +33,9 @@
 #define BOUND LOCKSHM_SECONDS(15)
 #define SAMPLE 2
 
-#define THROUGH (every ? 64 : 1)
+#define THROUGH (every ? 64 : all ? 4 : 1)
 
-static bool every;
+static bool every, all;
 static const char *only;
 
 struct act {
@@ -242,12 +246,12 @@ static void stop_in_scene(const struct step_op *op, enum scene_kind kind)
 
 	scene_open(&scene, op, op->renews ? LOCKSHM_AUTO_RENEW_TTL_MIN : LEASE, kind);
 	step_new_path(0);
-	if (every)
+	if (all)
 		(void)stop_at(op, &scene, UINT32_MAX, false); /* the keys are known from here on */
 	points = stop_at(op, &scene, UINT32_MAX, false);
 	if (op->enters && kind == SCENE_ROBUST)
 		stop_around_enter(op, &scene);
-	stride = every || points < SAMPLE ? 1 : points / SAMPLE;
+	stride = all || points < SAMPLE ? 1 : points / SAMPLE;
 	/* Paths differ a little from round to round: go on until several in a row have run through. */
 	for (n = 0; through < THROUGH; n += step_missed() ? 0 : stride) {
 		bool reached = stop_at(op, &scene, n, stops % 2 == 0) > n;
@@ -271,7 +275,7 @@ START_TEST(others_go_on_and_the_victim_learns_the_truth)
 		return;
 	/* Of a sample, the last two by turns. */
 	for (kind = 0; kind < SCENE_KINDS; kind++)
-		if (every || kind == SCENE_ROBUST || (kind != SCENE_MIXED + _i % 2 && !op->of_loop))
+		if (all || kind == SCENE_ROBUST || (kind != SCENE_MIXED + _i % 2 && !op->of_loop))
 			stop_in_scene(op, kind);
 }
 END_TEST
@@ -301,18 +305,20 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_set_timeout(tc, every ? 7200 : 600);
+	tcase_set_timeout(tc, all ? 7200 : 600);
 	tcase_add_test(tc, wait_that_fails_leaves_no_mark);
 	tcase_add_loop_test(tc, others_go_on_and_the_victim_learns_the_truth, 0, (int)n_step_ops);
 }
 
 int main(int argc, char **argv)
 {
-	every = argc > 1 && strcmp(argv[1], "all") == 0;
+	every = argc > 1 && strcmp(argv[1], "every") == 0;
+	all = every || (argc > 1 && strcmp(argv[1], "all") == 0);
 	only = argc > 2 ? argv[2] : NULL;
 	if (!step_possible()) {
 		puts("cannot single-step here");
 		return 77;
 	}
+	step_points = every || !step_knows_touches() ? STEP_EVERY : STEP_TOUCHES;
 	return fixture_main("stop-step", add);
 }

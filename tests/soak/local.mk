@@ -20,5 +20,10 @@ check_PROGRAMS += %D%/soak-worker
 	%D%/soak-worker.c \
 	$(end)
 %C%_soak_worker_LDADD = tests/libhistory.la liblockshm.la $(JEMALLOC_LIBS)
-%C%_threads_as_processes_SOURCES = %D%/threads-as-processes.c %D%/threads-as-processes.h %D%/threads-ops.c
+%C%_threads_as_processes_SOURCES = \
+	%D%/threads-as-processes.c \
+	%D%/threads-as-processes.h \
+	%D%/threads-crowd.c \
+	%D%/threads-ops.c \
+	$(end)
 %C%_threads_as_processes_LDADD = liblockshm.la

@@ -30,7 +30,8 @@
 _Atomic uint64_t deeds[DEEDS];
 static const char *const deed_names[DEEDS] = {
 	"exclusive", "shared", "tried", "upgraded", "downgraded", "renewed", "cooled", "timed out", "cancelled", "many",
-	"lease lost", "moved", "auto-renewed", "deadlocked", "died", "taken over", "verified"
+	"lease lost", "moved", "auto-renewed", "deadlocked", "died", "taken over", "by objects", "in a crowd",
+	"verified"
 };
 
 lockshm_t *locks;
@@ -171,7 +172,7 @@ static void set_up(uint64_t seed)
 	snprintf(segment_name, sizeof(segment_name), "/threads-as-processes.%d", (int)getpid());
 	options.locks = 64;
 	options.requests = 1024;
-	options.owners = 64;
+	options.owners = 64 + CROWD;
 	if (lockshm_create(&locks, segment_name, &options, &error) < 0)
 		fail("%s", error.message);
 	for (i = 0; i < WORKERS; i++) {
@@ -257,6 +258,7 @@ int main(int argc, char **argv)
 	printf("threads-as-processes: %d workers, %" PRId64 " s, seed %" PRIu64 "\n", WORKERS, seconds, seed);
 	fflush(stdout);
 	set_up(seed);
+	wake_crowds();
 	run(seconds);
 	check_books();
 	lockshm_close(locks);

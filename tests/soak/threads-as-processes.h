@@ -17,7 +17,7 @@
 /* What is done, and how often; each must have happened at the end, or the run has proved nothing. */
 enum deed {
 	EXCLUSIVE, SHARED, TRIED, UPGRADED, DOWNGRADED, RENEWED, COOLED, TIMED_OUT, CANCELLED, MANY, LEASE_LOST, MOVED,
-	AUTO_RENEWED, DEADLOCKED, DIED, TAKEN_OVER, VERIFIED, DEEDS
+	AUTO_RENEWED, DEADLOCKED, DIED, TAKEN_OVER, OBJECTS, CROWDED, VERIFIED, DEEDS
 };
 extern _Atomic uint64_t deeds[DEEDS];
 
@@ -52,10 +52,15 @@ typedef void operation_fn(struct worker *w);
 extern operation_fn *const operations[];
 extern const unsigned n_operations;
 
+/* Readers of one key, so many that those woken first wake the others. */
+#define CROWD 100
+void wake_crowds(void);
+
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void did(enum deed d);
 void nap(long ns);
 uint64_t next_random(struct worker *w);
+struct lockshm_request request_for(const char *key, int mode);
 /* @status must be one of those listed; the list ends with INT32_MIN. */
 void expect(const char *what, int status, ...);
 #define EXPECT(what, status, ...) expect(what, status, __VA_ARGS__, INT32_MIN)

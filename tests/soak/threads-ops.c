@@ -22,7 +22,7 @@ uint64_t next_random(struct worker *w)
 	return w->random;
 }
 
-static struct lockshm_request request_for(const char *key, int mode)
+struct lockshm_request request_for(const char *key, int mode)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 
@@ -328,8 +328,32 @@ static void outlive(struct worker *w)
 	pthread_join(thread, NULL);
 }
 
+/* One object for some holds in turn: it keeps its record, and a reader joins the readers. */
+static void hold_by_object(struct worker *w)
+{
+	unsigned i = (unsigned)(next_random(w) % KEYS), times;
+	int mode = next_random(w) % 4 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+	lockshm_lock_t object;
+	struct lockshm_request q;
+	char key[16];
+
+	key_name(key, "strict", i);
+	q = request_for(key, mode);
+	EXPECT("object", lockshm_lock_init(&object, locks, &q), LOCKSHM_OK);
+	for (times = 0; times < 4; times++) {
+		EXPECT("lock", lockshm_lock(&object, locks), LOCKSHM_OK);
+		if (mode == LOCKSHM_EXCLUSIVE)
+			count_update(i);
+		else
+			read_guarded(&guarded[i]);
+		hold_on(w);
+		EXPECT("unlock", lockshm_unlock(&object), LOCKSHM_OK);
+	}
+	did(OBJECTS);
+}
+
 operation_fn *const operations[] = {
 	hold_exclusive, hold_shared, hold_if_quick, hold_and_cool, hold_cancellable, hold_many,
-	hold_two,	pass_on,     hold_lease,    hold_renewed,  outlive,
+	hold_two,	pass_on,     hold_lease,    hold_renewed,  outlive,	      hold_by_object,
 };
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* test-touch.c - which memory an instruction loads or stores, as step-touch.c finds it by decoding */
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/user.h>
+
+#include "step-trace.h"
+#include "support/fixture.h"
+
+#if defined(__x86_64__)
+static const struct user_regs_struct regs = {
+	.rax = 0x10000, .rcx = 0x20000, .rdx = 0x30000, .rbx = 0x40000, .rsp = 0x50000, .rbp = 0x60000,
+	.rsi = 0x70000, .rdi = 0x80000, .r8 = 0x90000,	.r9 = 0xa0000,	.r10 = 0xb0000, .r11 = 0xc0000,
+	.r12 = 0xd0000, .r13 = 0xe0000, .r14 = 0xf0000, .r15 = 0x100000, .rip = 0x200000,
+};
+
+/* As an assembler writes it. */
+static const struct {
+	const char *text;
+	unsigned char code[16];
+	unsigned n;
+	uintptr_t at[2];
+} cases[] = {
+	{ "mov (%rdi),%rax", { 0x48, 0x8b, 0x07 }, 1, { 0x80000 } },
+	{ "mov %rax,0x10(%rbx,%rcx,4)", { 0x48, 0x89, 0x44, 0x8b, 0x10 }, 1, { 0xc0010 } },
+	{ "lock cmpxchg %r13,-8(%r12)", { 0xf0, 0x4d, 0x0f, 0xb1, 0x6c, 0x24, 0xf8 }, 1, { 0xcfff8 } },
+	{ "mov 0x100(%rip),%ecx", { 0x8b, 0x0d, 0x00, 0x01, 0x00, 0x00 }, 1, { 0x200100 } },
+	{ "mov 0x100(,%rcx,8),%rax", { 0x48, 0x8b, 0x04, 0xcd, 0x00, 0x01, 0x00, 0x00 }, 1, { 0x100100 } },
+	{ "incl 0(%r13)", { 0x41, 0xff, 0x45, 0x00 }, 1, { 0xe0000 } },
+	{ "testb $1,(%rsp)", { 0xf6, 0x04, 0x24, 0x01 }, 1, { 0x50000 } },
+	{ "movzbl (%r14,%r15),%eax", { 0x43, 0x0f, 0xb6, 0x04, 0x3e }, 1, { 0x1f0000 } },
+	{ "cmpxchg16b (%rdi)", { 0x48, 0x0f, 0xc7, 0x0f }, 1, { 0x80000 } },
+	{ "btsq $3,(%rdi)", { 0x48, 0x0f, 0xba, 0x2f, 0x03 }, 1, { 0x80000 } },
+	{ "xchg %eax,0x1000(%rdx)", { 0x87, 0x82, 0x00, 0x10, 0x00, 0x00 }, 1, { 0x31000 } },
+	{ "movups %xmm0,0x40(%rsi)", { 0x0f, 0x11, 0x46, 0x40 }, 1, { 0x70040 } },
+	{ "movdqa (%r8),%xmm9", { 0x66, 0x45, 0x0f, 0x6f, 0x08 }, 1, { 0x90000 } },
+	{ "movbe (%rdi),%eax", { 0x0f, 0x38, 0xf0, 0x07 }, 1, { 0x80000 } },
+	{ "pcmpistri $0,(%rdi),%xmm0", { 0x66, 0x0f, 0x3a, 0x63, 0x07, 0x00 }, 1, { 0x80000 } },
+	{ "vmovdqu (%rdi),%ymm0", { 0xc5, 0xfe, 0x6f, 0x07 }, 1, { 0x80000 } },
+	{ "vmovdqu (%r12,%rcx),%ymm0", { 0xc4, 0xc1, 0x7e, 0x6f, 0x04, 0x0c }, 1, { 0xf0000 } },
+	{ "rep movsb", { 0xf3, 0xa4 }, 2, { 0x70000, 0x80000 } },
+	{ "rep stosq", { 0xf3, 0x48, 0xab }, 2, { 0x70000, 0x80000 } },
+	{ "mov %fs:0x28,%rax", { 0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0x00, 0x00, 0x00 }, 0, { 0 } },
+	{ "lea 8(%rdi),%rax", { 0x48, 0x8d, 0x47, 0x08 }, 0, { 0 } },
+	{ "nopw 0(%rax,%rax)", { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 0, { 0 } },
+	{ "prefetcht0 (%rdi)", { 0x0f, 0x18, 0x0f }, 0, { 0 } },
+	{ "mov %rsi,%rdi", { 0x48, 0x89, 0xf7 }, 0, { 0 } },
+	{ "mov $7,%eax", { 0xb8, 0x07, 0x00, 0x00, 0x00 }, 0, { 0 } },
+	{ "push %rbp", { 0x55 }, 0, { 0 } },
+	{ "call", { 0xe8, 0x07, 0x00, 0x00, 0x00 }, 0, { 0 } },
+	{ "ret", { 0xc3 }, 0, { 0 } },
+	{ "je", { 0x0f, 0x84, 0x07, 0x00, 0x00, 0x00 }, 0, { 0 } },
+	{ "mfence", { 0x0f, 0xae, 0xf0 }, 0, { 0 } },
+	{ "bswap %edi", { 0x0f, 0xcf }, 0, { 0 } },
+	{ "endbr64", { 0xf3, 0x0f, 0x1e, 0xfa }, 0, { 0 } },
+};
+
+START_TEST(operands_are_decoded)
+{
+	uintptr_t at[2] = { 0 };
+	unsigned n = touched_by(cases[_i].code, &regs, at), i;
+
+	ck_assert_msg(n == cases[_i].n, "%s: %u operands, not %u", cases[_i].text, n, cases[_i].n);
+	for (i = 0; i < n; i++)
+		ck_assert_msg(at[i] == cases[_i].at[i], "%s: %#lx, not %#lx", cases[_i].text, (unsigned long)at[i],
+			      (unsigned long)cases[_i].at[i]);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_loop_test(tc, operands_are_decoded, 0, (int)(sizeof(cases) / sizeof(cases[0])));
+}
+
+int main(void)
+{
+	return fixture_main("test-touch", add);
+}
+#else
+int main(void)
+{
+	puts("operands are decoded for x86-64 only");
+	return 77;
+}
+#endif
