@@ -86,7 +86,7 @@ check-tsan:
 	$(run_script)/tests/build/build-tsan.sh $(SECONDS)
 check-model:
 	$(run_script)/model/run.sh $(MODEL)
-# Every operation, killed and stopped at all points that are not alike: half an hour; a stop waits most of the time.
+# Every operation, killed and stopped at all points that are not alike; a stop waits most of the time.
 in_parts = { s=0; pids=; for i in 0 1 2 3; do PART=$$i/4 $(1) & pids="$$pids $$!"; done; \
 	for pid in $$pids; do wait $$pid || s=1; done; [ $$s = 0 ]; }
 check-crash: all $(check_LTLIBRARIES) $(step_suites) tests/hostile/test-hostile
