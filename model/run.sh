@@ -79,6 +79,7 @@ rows()
 	readers-renew	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DRENEW -DN_EXPIRE=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	wakeups-stop	full	26	wakeups	-DN=4 -DN_STOP=1
+	wakeups-two	full	24	wakeups	-DN=5 -DALL_SLEEP -DEARLY=1 -DN_STOP=2
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2
 	doorbell-death	short	20	doorbell	-DNWAIT=1 -DNREC=1 -DNOPS=2 -DN_CRASH=1
@@ -176,9 +177,10 @@ mutations()
 	MUT_TOKENS_NO_CLOCK	20	tokens	-DNOPS=1
 	MUT_UPGRADE_NO_TAIL	20	queue	-DNOPS=1 -DUPGRADE -DM0=0 -DM1=0
 	MUT_UPGRADE_SHARED	20	lease	-DNOPS=1
+	MUT_WAKE_AHEAD	20	wakeups	-DN=5 -DALL_SLEEP -DEARLY=1 -DN_STOP=2
 	MUT_WAKE_EARLY	20	wakeups	-DN=4
 	MUT_WAKE_LAST	20	wakeups	-DN=3 -DN_STOP=1
-	MUT_WAKE_ONE	20	wakeups	-DN=3 -DN_STOP=1
+	MUT_WAKE_ONE	20	wakeups	-DN=5 -DALL_SLEEP -DEARLY=1 -DN_STOP=2
 	MUT_WRITE_FIRST	20	doorbell	-DNWAIT=1 -DNREC=1 -DNOPS=1
 	END
 }

@@ -2,15 +2,16 @@
 /*
  * wakeups.pml - a segment of a run of readers is granted by one thread and woken by its readers (R5, M2b)
  *
- * One granter grants N sleepers, or ones about to sleep, in order; it wakes the first at once, and two more that sleep when
- * all have their grant.  Each reader that has learned of its own wakes two behind it that sleep.  N_STOP of all threads stop for ever at any step, N_DEATH die there: a death
- * wakes the reader behind, which sleeps on the life word of the one before it too.  No time: a self-check would hide
- * what is lost.
+ * One granter grants N sleepers, or ones about to sleep, in order; it wakes the first at once, and when all have their grant
+ * two more that sleep, and the last one.  Each reader that has learned of its own wakes the one before it and two behind it
+ * that sleep.  The first EARLY have run before the others are granted, and find none to wake: then nothing but the
+ * granter's wakes is left for those.  With ALL_SLEEP they all sleep, and have their grant, at the begin.  N_STOP of the readers stop for ever at any step, N_DEATH die there: a death wakes the
+ * reader behind, which sleeps on the life word of the one before it too.  No time: a self-check would hide what is lost.
  *
- * Property: where all have stopped that can, each reader that did not stop has learned of its grant, if the granter was
- * not among those that stopped.
+ * Property: where all have stopped that can, each reader that did not stop has learned of its grant.  The granter goes on.
  *
- * Faults: MUT_WAKE_ONE, each reader wakes one only; MUT_WAKE_LAST, a flag is cleared before the wake-up; MUT_WAKE_EARLY, the
+ * Faults: MUT_WAKE_AHEAD, no reader looks at the one before it; MUT_WAKE_ONE, each wakes one behind it only, and the granter
+ * one; MUT_WAKE_LAST, a flag is cleared before the wake-up; MUT_WAKE_EARLY, the
  * granter wakes before it has granted all.
  */
 #ifndef N
@@ -22,6 +23,9 @@
 #ifndef N_DEATH
 #define N_DEATH 0
 #endif
+#ifndef EARLY
+#define EARLY 0
+#endif
 #ifdef MUT_WAKE_ONE
 #define PASSES 1
 #else
@@ -29,23 +33,25 @@
 #endif
 
 bool granted[N], flag[N], asleep[N], knows[N], stopped[N], dead[N];
-bool granter_done;
+bool begun, granter_done;
 byte stops = N_STOP, deaths = N_DEATH;
 
-/* At any step of reader me: it stops for ever, or dies. */
+/* Before any step of reader me, and one with it: it stops for ever, or dies. */
 inline may_end() {
 	if
-	:: atomic { stops > 0 -> stops--; stopped[me] = true }; goto over
-	:: atomic {
-		deaths > 0 ->
+	:: stops > 0 ->
+		stops--;
+		stopped[me] = true;
+		goto over
+	:: deaths > 0 ->
 		deaths--;
 		stopped[me] = true;
 		dead[me] = true;
 		if
 		:: me + 1 < N -> asleep[me + 1] = false
 		:: else
-		fi
-	   }; goto over
+		fi;
+		goto over
 	:: true
 	fi
 }
@@ -60,26 +66,53 @@ inline fall_asleep() {
 	}
 }
 
+/* The reader @at, which has its grant, if it sleeps. */
+inline wake(at) {
+	atomic { may_end(); seen = flag[at] }
+	if
+	:: seen ->
+#ifdef MUT_WAKE_LAST
+		atomic { may_end(); flag[at] = false }
+		atomic { may_end(); asleep[at] = false }
+#else
+		atomic { may_end(); asleep[at] = false }
+		atomic { may_end(); flag[at] = false }
+#endif
+	:: else
+	fi
+}
+
 proctype reader(byte me) {
 	byte at, woken;
 	bool seen;
 
+#ifdef ALL_SLEEP
+	goto sleep;
+#endif
 wait:
-	may_end();
-	if
-	:: granted[me] -> goto pass_on
-	:: else
-	fi;
-	flag[me] = true;
+	atomic {
+		may_end();
+		if
+		:: granted[me] -> goto pass_on
+		:: else
+		fi
+	}
+	atomic { may_end(); flag[me] = true }
 	fall_asleep();
+sleep:
 	(!asleep[me]);
-	may_end();
-	flag[me] = false;
+	atomic { may_end(); flag[me] = false }
 	/* A death alone wakes it, too: in the queue it clears the dead away and goes on waiting. */
 	(granted[me] || !(me > 0 && dead[me - 1]));
 	goto wait;
 
 pass_on:
+#ifndef MUT_WAKE_AHEAD
+	if
+	:: me > 0 -> wake(me - 1)
+	:: else
+	fi;
+#endif
 	at = me + 1;
 	do
 	:: at >= N || woken >= PASSES -> break
@@ -88,33 +121,27 @@ pass_on:
 		:: !granted[at] -> break
 		:: else
 		fi;
-		may_end();
-		seen = flag[at];
-		if
-		:: seen ->
-			may_end();
-#ifdef MUT_WAKE_LAST
-			flag[at] = false;
-			may_end();
-			asleep[at] = false;
-#else
-			asleep[at] = false;
-			may_end();
-			flag[at] = false;
-#endif
-			woken++
-		:: else
-		fi;
+		wake(at);
+		woken = woken + seen;
 		at++
 	od;
 	knows[me] = true;
 over:
-	skip
+	/* States that differ in what it does not need any more are equal. */
+	atomic {
+		at = 0;
+		woken = 0;
+		seen = false
+	}
 }
 
 active proctype granter() {
 	byte i, woken;
 
+#ifdef ALL_SLEEP
+	(begun);
+	i = N;
+#endif
 	do
 	:: i == N -> break
 	:: else ->
@@ -132,7 +159,8 @@ active proctype granter() {
 	/* Only now: a reader that runs before the last grant may find nothing to do. */
 	i = 1;
 	do
-	:: i == N || woken == PASSES -> break
+	:: i == N -> break
+	:: i < N - 1 && woken >= PASSES -> i = N - 1
 	:: else ->
 		if
 		:: flag[i] ->
@@ -162,7 +190,16 @@ init {
 
 	atomic {
 		for (i : 0 .. N - 1) {
-			run reader(i)
+#ifdef ALL_SLEEP
+			granted[i] = true;
+			flag[i] = (i >= EARLY);
+			asleep[i] = (i >= EARLY);
+#endif
+			if
+			:: i < EARLY -> knows[i] = true
+			:: else -> run reader(i)
+			fi
 		}
+		begun = true
 	}
 }

@@ -137,9 +137,9 @@ struct run {
 	unsigned n;
 };
 
-/* Only when the whole segment is granted: a reader that runs before finds none to wake.  Killed here, others do it as
- * in R5. */
-static void wake_segment(struct lockshm *s, struct run *run)
+/* Only when the whole segment is granted: a reader that runs before finds none to wake.  If no reader follows that could
+ * look back (@ends), also the last one.  Killed here, others do it as in R5. */
+static void wake_segment(struct lockshm *s, struct run *run, bool ends)
 {
 	unsigned i, woken = 0;
 
@@ -148,6 +148,8 @@ static void wake_segment(struct lockshm *s, struct run *run)
 	fence_after_rmw();
 	for (i = 0; i < run->n && woken < RUN_PASSES; i++)
 		woken += queue_wake_granted(s, &run->asleep[i]);
+	if (ends && i < run->n)
+		(void)queue_wake_granted(s, &run->asleep[run->n - 1]);
 	run->n = 0;
 }
 
@@ -180,8 +182,9 @@ static void wake_before(struct lockshm *s, const struct qpos *me)
 
 /*
  * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  So
- * one that is stopped or killed before it gets here delays none: the one that was woken with it goes on, and what lies
- * behind several of them is reached from the next segment.  At the end of a run death notices and self-checks remain.
+ * two that are stopped or killed before they get here delay none: of the two at the begin of a segment and the one behind
+ * its end, or at the end of the run, one is left.  Nor do more that are neighbours, as those of one process may be.  Of
+ * others that stop, death notices and each sleeper's own self-check remain.
  */
 void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen)
 {
@@ -217,13 +220,13 @@ static bool grant_in_run(struct lockshm *s, struct run *run, struct qpos *behind
 	if (!queue_grant_asleep(s, behind))
 		return false;
 	if (rings || run->n == RUN_SEGMENT)
-		wake_segment(s, run);
+		wake_segment(s, run, rings);
 	if (rings)
 		queue_wake(s, behind->index);
 	else
 		run->asleep[run->n++] = *behind;
 	if (number <= RUN_DIRECT)
-		wake_segment(s, run);
+		wake_segment(s, run, true);
 	return true;
 }
 
@@ -269,7 +272,7 @@ static bool grant_step(struct lockshm *s, const struct shm_entry *e, struct qpos
 		return false;
 	if (!grant_run(s, e, *at, &run))
 		*unfinished = true;
-	wake_segment(s, &run);
+	wake_segment(s, &run, true);
 	return true;
 }
 

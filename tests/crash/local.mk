@@ -5,6 +5,7 @@ tests_of_programs += %D%/chaos-counter %D%/chaos-stopped %D%/no-syscall
 tests_libtest_la_SOURCES += \
 	%D%/step-arrange.c \
 	%D%/step-arrange.h \
+	%D%/step-crowd.c \
 	%D%/step-life.c \
 	%D%/step-loops.c \
 	%D%/step-ops.c \

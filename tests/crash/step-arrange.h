@@ -35,6 +35,11 @@ void holder_lets_go(struct scene *s, pid_t victim);
 void others_are_served(struct scene *s, pid_t victim);
 void signal_arrives(struct scene *s, pid_t victim);
 
+/* step-crowd.c: a process with so many readers that they wake each other (R5); and that each of them had the key. */
+void many_readers_wait(struct scene *s);
+void key_is_held_before_many(struct scene *s);
+void many_were_served(struct scene *s, bool stopped);
+
 /* step-life.c: the victim makes or removes another segment; checks of what it leaves. */
 void another_segment(struct scene *s);
 int create(const struct scene *s);

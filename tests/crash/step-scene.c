@@ -49,7 +49,7 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, e
 {
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
-	segment_with(locks_capacity(LOCKS), op->requests ? op->requests : REQUESTS, OWNERS);
+	segment_with(locks_capacity(LOCKS), op->requests ? op->requests : REQUESTS, op->owners ? op->owners : OWNERS);
 	s->holder = subject();
 	s->writer = subject();
 	s->reader = subject();
@@ -58,7 +58,7 @@ void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, e
 	s->result = mmap(NULL, 2 * sizeof(*s->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(s->result != MAP_FAILED);
 	ck_code(lockshm_sweep(seg, NULL), 0);
-	join_with_records(op->requests ? 1 : LOCKS);
+	join_with_records(op->requests && !op->owners ? 1 : LOCKS);
 }
 
 bool step_op_is_mine(const struct step_op *op, unsigned i, const char *only)

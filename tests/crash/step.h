@@ -95,6 +95,7 @@ struct scene {
 	unsigned n_spans;
 	lockshm_t *other; /* a second segment */
 	bool deep;	  /* catch the victim at the last one of the points that are alike */
+	pid_t crowd;	  /* a process of many readers */
 	/* In a round that is not to be caught at a point: so many points behind the grant of the victim's request.  And
 	 * how many there were between the grant and the step that enters. */
 	bool watched;
@@ -116,8 +117,8 @@ struct step_op {
 	/* The test, when the victim is dead or stopped, and again when it has run on: what is
 	 * not about the round's key. */
 	void (*after)(struct scene *s, bool stopped);
-	/* Request records of the segment, if it matters. */
-	uint32_t requests;
+	/* Request records and owner slots of the segment, if they matter. */
+	uint32_t requests, owners;
 	/* Uses another key in each round. */
 	bool fresh_key;
 	/* The call ends a hold: its result must agree with the report of the next holder. */

@@ -102,7 +102,7 @@ START_TEST(releaser_grants_all_and_wakes_few)
 
 	begin(&hold, MOST, MOST);
 	ck_assert_uint_eq(in_state(REQUEST_GRANTED), MOST);
-	ck_assert_uint_le(awake(MOST), DIRECT + 2 * (MOST / 64 + 1));
+	ck_assert_uint_le(awake(MOST), DIRECT + 2 * (MOST / 64 + 1) + 1);
 	clear(&hold, MOST);
 }
 END_TEST
@@ -162,7 +162,7 @@ START_TEST(early_readers_lose_none)
 }
 END_TEST
 
-/* Nothing but the granter's wakes is left for the last segment, and one of those stops. */
+/* Nothing but the granter's wakes is left for the last segment, and one of those stops: two at its begin, one at its end. */
 START_TEST(early_readers_and_one_that_stops)
 {
 	lockshm_hold_t hold;
@@ -175,9 +175,31 @@ START_TEST(early_readers_and_one_that_stops)
 		store_relaxed32(&seg->requests[queue[i].index].sleeping, 0);
 	run_all(&hold, 0, early);
 	ck_code(lockshm_release(&hold, 0), 0);
-	ck_assert_uint_eq(awake(n), early + 2);
-	run_all(&hold, early + _i, early + _i + 1);
-	run_all(&hold, early + 2, n);
+	ck_assert_uint_eq(awake(n), early + 3);
+	run_all(&hold, early, early + (_i != 0));
+	run_all(&hold, early + 1, early + 1 + (_i != 1));
+	run_all(&hold, early + 2, n - (_i == 2));
+	ck_assert_uint_eq(awake(n), n);
+	clear(&hold, n);
+}
+END_TEST
+
+/* The last segment's first two, which the granter wakes, are stopped, and all before them have run: it is reached from its
+ * end.  So two threads of one process that is stopped delay none of another. */
+START_TEST(early_readers_and_two_that_stop)
+{
+	lockshm_hold_t hold;
+	unsigned i, n = DIRECT + 64 + 20, early = n - 15;
+
+	segment_with(64, 8192, 8);
+	ck_code(take(&hold, "k", X), 0);
+	line_up(&hold, n, n);
+	for (i = 0; i < early; i++)
+		store_relaxed32(&seg->requests[queue[i].index].sleeping, 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	for (i = n - 1; i >= early + 2; i--)
+		if (is_awake(i))
+			queue_wake_run(seg, entry_of(&hold), queue[i].index, queue[i].word);
 	ck_assert_uint_eq(awake(n), n);
 	clear(&hold, n);
 }
@@ -308,7 +330,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, releaser_wakes_a_short_run);
 	tcase_add_test(tc, wakes_end_at_a_writer);
 	tcase_add_test(tc, early_readers_lose_none);
-	tcase_add_loop_test(tc, early_readers_and_one_that_stops, 0, 2);
+	tcase_add_loop_test(tc, early_readers_and_one_that_stops, 0, 3);
+	tcase_add_test(tc, early_readers_and_two_that_stop);
 	tcase_add_loop_test(tc, one_that_stops_delays_no_other, 0, 3);
 	tcase_add_loop_test(tc, several_that_stop, 0, 3);
 	tcase_add_loop_test(tc, processes_run_on, 0, 2);
