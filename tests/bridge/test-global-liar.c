@@ -249,7 +249,7 @@ START_TEST(lie_to_a_majority)
 END_TEST
 
 /* A whole handshake, and silence from then on. */
-static const struct lie *lie_of_itself(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static const struct lie *lie_of_itself(const char *format, ...)
 {
 	static char text[300], reply[600];
 	static struct lie lie;
