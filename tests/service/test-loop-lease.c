@@ -20,6 +20,7 @@
 #define S LOCKSHM_SHARED
 #define LONG LOCKSHM_SECONDS(300) /* no machine stands still for that long */
 #define SHORT LOCKSHM_MS(20)
+#define OVER_LATER LOCKSHM_SECONDS(1) /* the next call, on a machine that stalls, begins before */
 
 static struct agent *a, *b;
 static lockshm_loop_t *loop;
@@ -407,7 +408,7 @@ END_TEST
 START_TEST(an_overrun_holder)
 {
 	cast();
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = X, .ns = SHORT }), 0);
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = X, .ns = OVER_LATER }), 0);
 	wait_with(&t[0], LONG, LOCKSHM_ROBUST);
 	ck_code(task_end(loop, &t[0]), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_assert_int_eq(t[0].report.previous.pid, a->pid);
