@@ -541,9 +541,9 @@ int lockshm_current(lockshm_t *segment);
  * the grant, or from the owner's last lockshm_renew(); then the lease ends like any other.  If max_hold_ns is less than
  * ttl_ns it is the lease.
  *
- * With LOCKSHM_GLOBAL, and for a key of options.global_keys of lockshm_create(), the key is taken on this host first, in the same queue as without.  The request then waits for
- * the host lease: the one lease that this host has of the key in Redis, shared by all its processes, and exclusive if
- * the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
+ * With LOCKSHM_GLOBAL, and for a key of options.global_keys of lockshm_create(), the key is taken on this host first, in
+ * the same queue as without.  The request then waits for the host lease: the one lease that this host has of the key in
+ * Redis, shared by all its processes, and exclusive if the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
  * once another host waits, only for 64 holds, or for as many of up to 1,024 as begin within 5 ms, and in no case for
  * longer than half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the host's: after the host lease is
  * lost, every call on the hold returns LOCKSHM_LOST and nothing else.  Its token rises across all hosts.  A key that is
@@ -1021,8 +1021,8 @@ struct lockshm_outcome {
  * The descriptor becomes readable, by eight bytes (the number 1 as uint64_t), when there is an outcome and there was
  * none before.  The library's own eventfd is emptied by lockshm_loop_next() with the last outcome; the reader of
  * another descriptor reads it and then calls lockshm_loop_next() until there is none left.  A write that does not fit
- * is left out: its reader has something to read already.  The loop keeps the segment in use: after lockshm_close() its waits and holds go on until
- * lockshm_loop_close().  Starts the service thread.
+ * is left out: its reader has something to read already.  The loop keeps the segment in use: after lockshm_close() its
+ * waits and holds go on until lockshm_loop_close().  Starts the service thread.
  *
  * Return: 0; LOCKSHM_INVALID (@segment is closed, @out is NULL, @fd is not open for writing, may block, or is no
  *         eventfd, pipe or connected socket);

@@ -7,6 +7,7 @@
 #include "hold/hold.h"
 #include "hostlease/leader.h"
 #include "lock/wait.h"
+#include "segment/global-keys.h"
 #include "sys/error.h"
 
 #define PATIENCE_RENEW_NS LOCKSHM_MS(500)
@@ -55,7 +56,7 @@ int lease_wait_check(const struct lockshm *s, const struct lockshm_request *q, s
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
 				 q->redis_policy);
 	if (q->flags & LOCKSHM_ROBUST)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, and the segment makes this one global");
+		return error_set(error, LOCKSHM_INVALID, "%s", ROBUST_IS_LOCAL);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;

@@ -15,7 +15,9 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 	if (!(q->flags & LOCKSHM_BARGE) || (self->barge.host_lease != 0) != global || segment_retired(self->segment))
 		return NOT_TAKEN;
 	key = key_of(self, q, given);
-	if (!key || (!global && load_relaxed32(&key->entry) & KNOWN_GLOBAL) || ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry])))
+	if (!key || (!global && load_relaxed32(&key->entry) & KNOWN_GLOBAL))
+		return NOT_TAKEN;
+	if ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(&self->segment->entries[self->barge.entry]))
 		return NOT_TAKEN;
 	a.ttl_ns = q->ttl_ns;
 	a.now = deadline_clock(self->segment, q->ttl_ns);

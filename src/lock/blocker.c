@@ -4,8 +4,10 @@
  *
  * The newest request that does not wait: a holder, or what cools down.  Holders stand before all that wait, so those
  * behind it wait for it.  A dead reader that is not cleared away yet is passed by, unless it is the oldest.  If none
- * holds, the oldest request, which is about to be granted.  The walk helps no other request and writes nothing.  The word of the request that it ends at is read again after its fields: unchanged, the fields are
- * its own, and if it waits it had no live predecessor.
+ * holds, the oldest request, which is about to be granted.
+ *
+ * The walk helps no other request and writes nothing.  The word of the request that it ends at is read again after its
+ * fields: unchanged, the fields are its own, and if it waits it had no live predecessor.
  */
 #include "lock/blocker.h"
 

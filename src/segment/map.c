@@ -36,7 +36,8 @@ static int check_identity(const struct shm_header *h, struct lockshm_error *erro
 	if (h->layout != segment_layout())
 		return error_set(error, LOCKSHM_VERSION, "made by a library built with another record layout" REMOVE);
 	if (h->feature_incompat & ~FEATURE_DOORBELLS)
-		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx): remove the segment or use the same version",
+		return error_set(error, LOCKSHM_VERSION, "uses features this library does not know (0x%llx): remove the segment or use the same "
+				 "version",
 				 (unsigned long long)(h->feature_incompat & ~FEATURE_DOORBELLS));
 	if (h->check != segment_check(h))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "header damaged (check word differs)" REMOVE);

@@ -3,7 +3,8 @@
 #
 # build-sanitize.sh [build] - the tests under ASan and UBSan; no finding is allowed.  For TSan see build-tsan.sh.
 #
-# With the argument it only builds.  Built with clang where there is one, with warnings as errors: so this also is the proof that clang has none.
+# With the argument it only builds: with clang where there is one, and with warnings as errors, so this also is the proof
+# that clang has none.
 # shellcheck source=tests/build/build-common.sh
 . "$(dirname "$0")/build-common.sh"
 
