@@ -32,12 +32,12 @@ AC_DEFUN([LOCKSHM_SANITIZER], [
 
 dnl LOCKSHM_PEER(NAME, MODULE | -lLIBRARY, HEADER) - a lock that the benchmark compares with.  Whether a program can be
 dnl built with it decides, not whether pkg-config has heard of it: that may be about another machine.  Sets have_name
-dnl and adds to BENCH_CPPFLAGS and BENCH_LIBS.
+dnl and adds to BENCH_CPPFLAGS and BENCH_LIBS.  The files that need _GNU_SOURCE define it themselves: twice is a warning.
 AC_DEFUN([LOCKSHM_PEER], [
 	m4_pushdef([lower], m4_tolower([$1]))
 	dnl A library that pkg-config does not know is asked for by its own name: a cross compiler may see this machine's header.
 	m4_if(m4_substr([$2], 0, 2), [-l], [peer_cflags= peer_libs=$2],
-	      [peer_cflags=`$PKG_CONFIG --cflags $2 2>/dev/null`
+	      [peer_cflags=`$PKG_CONFIG --cflags $2 2>/dev/null | sed 's/-D_GNU_SOURCE//'`
 	       peer_libs=`$PKG_CONFIG --libs $2 2>/dev/null || echo -l$2`])
 	AC_MSG_CHECKING([for $3, to benchmark against])
 	peer_save_CPPFLAGS=$CPPFLAGS peer_save_LIBS=$LIBS
