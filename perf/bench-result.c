@@ -194,6 +194,47 @@ void result_print_json(FILE *out)
 	each(print_json, out);
 }
 
+static const struct scenario *scenario_of(const char *name)
+{
+	size_t i = 0;
+
+	while (bench_scenarios[i] && strcmp(bench_scenarios[i]->name, name))
+		i++;
+	return bench_scenarios[i];
+}
+
+static bool read_median(const char *line)
+{
+	char scenario[32], lock[32], mode[16], metric[16];
+	struct point p = { 0 };
+	double median;
+	int m;
+
+	if (sscanf(line,
+		   "{\"scenario\":\"%31[^\"]\",\"lock\":\"%31[^\"]\",\"mode\":\"%15[^\"]\",\"procs\":%d,"
+		   "\"metric\":\"%15[^\"]\",\"unit\":\"%*[^\"]\",\"min\":%*[^,],\"median\":%lf",
+		   scenario, lock, mode, &p.procs, metric, &median) != 6)
+		return false;
+	p.scenario = scenario_of(scenario);
+	p.mode = strcmp(mode, mode_name(BENCH_SHARED)) ? BENCH_EXCLUSIVE : BENCH_SHARED;
+	for (m = 0; m < METRICS && strcmp(metric, metrics[m].name); m++)
+		;
+	if (!p.scenario || m == METRICS)
+		return false;
+	series_add(&get(&p, find(scenario, lock, p.mode, p.procs) ? lock : strdup(lock))->series[m], median, 0);
+	return true;
+}
+
+bool result_read(FILE *in)
+{
+	char line[512];
+	bool any = false;
+
+	while (fgets(line, sizeof(line), in))
+		any |= read_median(line);
+	return any;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- *
  * For humans: a table for each point
  */

@@ -294,6 +294,7 @@ bool result_median(const char *scenario, const char *lock, enum bench_mode mode,
 const char *result_metric_name(enum metric metric);
 void result_print_table(void);
 void result_print_json(FILE *out);
+bool result_read(FILE *in); /* the medians of what result_print_json() wrote; are there any? */
 void goals_print(void);
 bool growth_has(const struct scenario *scenario); /* does --growth run it? */
 void growth_print(void);

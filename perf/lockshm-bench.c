@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static const int default_rounds[BENCH_EFFORTS] = { [BENCH_QUICK] = 1, [BENCH_NOR
 static const char *const effort_names[BENCH_EFFORTS] = { "quick", "normal", "full" };
 static const char *only_scenarios, *only_locks;
 static bool json, growth;
-static FILE *save;
+static FILE *save, *saved;
 static int rounds;
 
 static void usage(FILE *out)
@@ -84,9 +85,11 @@ static void usage(FILE *out)
 	fprintf(out,
 		"usage: %s [--quick | --full] [--rounds N] [--scenario S[,S...]] [--lock L[,L...]] [--growth] [--json] "
 		"[--save FILE]\n"
+		"       %s --goals FILE\n"
 		"S and L may be patterns like 'solo*'.  --growth runs what has a cost over n, and prints exponents;\n"
-		"without --lock, of lockshm and lockshm-object.\nscenarios:\n",
-		bench_program);
+		"without --lock, of lockshm and lockshm-object.  --goals runs nothing: it compares what --save wrote into FILE,\n"
+		"of a run in pieces all their files, one after the other.\nscenarios:\n",
+		bench_program, bench_program);
 	for (size_t i = 0; bench_scenarios[i]; i++)
 		fprintf(out, "  %-18s %s\n", bench_scenarios[i]->name, bench_scenarios[i]->what);
 	fprintf(out, "locks:\n ");
@@ -130,6 +133,7 @@ static void parse(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{ "full", no_argument, NULL, 'f' },
+		{ "goals", required_argument, NULL, 'o' },
 		{ "growth", no_argument, NULL, 'g' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "json", no_argument, NULL, 'j' },
@@ -156,6 +160,11 @@ static void parse(int argc, char **argv)
 			break;
 		case 'l':
 			only_locks = optarg;
+			break;
+		case 'o':
+			saved = fopen(optarg, "re");
+			if (!saved)
+				bench_fail(optarg);
 			break;
 		case 'q':
 			bench_effort = BENCH_QUICK;
@@ -280,6 +289,13 @@ int main(int argc, char **argv)
 	bool have[64];
 
 	parse(argc, argv);
+	if (saved) {
+		errno = 0;
+		if (!result_read(saved))
+			bench_fail("--goals: the file has no result, as --save writes them");
+		goals_print();
+		return 0;
+	}
 	check_names();
 	bench_machine_init();
 	bench_process_init();
