@@ -39,6 +39,7 @@ static void use_epoch(const struct bridge *b, uint32_t i, uint64_t epoch)
 	l->epoch = epoch;
 	l->attempts = 0;
 	l->sent = l->own_epoch != epoch;
+	l->may_have = l->sent ? ~0U : 0;
 	l->blocker = 0;
 	l->raise = false;
 	l->next_try = l->not_before;
@@ -120,7 +121,7 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	return wait_until(l, host_now(b->s) + (in.unsure ? UNSURE_NS : LOCKSHM_MS(1)));
 }
 
-void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd,
+void bridge_lease_command(const struct bridge *b, struct bridge_lease *l, struct redis_command *cmd,
 			  enum redis_script script, uint64_t word)
 {
 	memset(cmd, 0, sizeof(*cmd));
@@ -135,9 +136,10 @@ void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, 
 	cmd->args.stride = STRIDE_FIRST;
 	cmd->args.waiter_ttl_ms = WAITER_TTL_MS;
 	cmd->args.flags = "";
+	cmd->args.may_have = &l->may_have;
 }
 
-size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l,
+size_t bridge_lease_command_release(const struct bridge *b, struct bridge_lease *l,
 				    struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word, const char *positions)
 {
 	size_t n = 0;
@@ -165,7 +167,7 @@ void bridge_lease_give_up(struct bridge *b, uint32_t i, uint64_t word)
 }
 
 /* @seen: when demand was scanned.  The result does not apply to waiters that started later. */
-static void command_acquire(const struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
+static void command_acquire(struct bridge *b, uint32_t i, struct redis_command *cmd, uint64_t word,
 			    const struct demand *in, int64_t seen)
 {
 	struct bridge_lease *l = &b->leases[i];
@@ -184,7 +186,7 @@ static void command_acquire(const struct bridge *b, uint32_t i, struct redis_com
 void bridge_lease_command_raise(const struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds,
 				size_t *n)
 {
-	const struct bridge_lease *l = &b->leases[i];
+	struct bridge_lease *l = &b->leases[i];
 
 	if (!l->raise)
 		return;

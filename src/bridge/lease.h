@@ -48,6 +48,7 @@ struct bridge_lease {
 	uint64_t own_epoch; /* the last one begun by this leader's own CAS */
 	unsigned attempts; /* acquire commands sent in this epoch by this leader */
 	bool sent; /* Redis may have something of this epoch: not after a refused try */
+	uint32_t may_have; /* servers of a majority that may have the value, by number */
 	enum redis_kind blocker; /* by the last reply in this epoch; 0 = none yet */
 	int64_t due; /* host time, as all below */
 	int64_t next_try; /* after a failure, or while queued */
@@ -124,10 +125,10 @@ static inline int64_t bridge_lease_due(const struct bridge_lease *l)
 }
 
 /* Build @script for the lease; @word gives the mode. */
-void bridge_lease_command(const struct bridge *b, const struct bridge_lease *l, struct redis_command *cmd,
+void bridge_lease_command(const struct bridge *b, struct bridge_lease *l, struct redis_command *cmd,
 			  enum redis_script script, uint64_t word);
 /* Build the release of the value; before it leave.lua for @positions ("x", "s", "xs"; NULL = none). */
-size_t bridge_lease_command_release(const struct bridge *b, const struct bridge_lease *l,
+size_t bridge_lease_command_release(const struct bridge *b, struct bridge_lease *l,
 				    struct redis_command cmds[COMMANDS_PER_LEASE], uint64_t word,
 				    const char *positions);
 /* Do all transitions that need no reply, then build the commands due now for lease @i; 0..COMMANDS_PER_LEASE. */

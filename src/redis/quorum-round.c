@@ -213,7 +213,8 @@ void round_send(struct redis_quorum *q, struct round *r, size_t i, enum redis_sc
 	own.value = r->value;
 	own.value_len = 0;
 	r->sent[i] = true;
-	q->nodes[i].may_hold = true;
+	if (args->may_have)
+		*args->may_have |= 1U << i;
 	(void)redis_op_begin(&r->ops[i], q->nodes[i].conn, script, &r->keys, &own, deadline);
 }
 

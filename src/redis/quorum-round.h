@@ -19,7 +19,6 @@ struct node {
 	int64_t votes_from;
 	struct redis_backoff backoff; /* after a failure */
 	uint64_t failed; /* generation of the latest failure */
-	bool may_hold; /* a value that is not wanted any more */
 };
 
 struct round {
@@ -29,7 +28,7 @@ struct round {
 	char value[REDIS_VALUE_LEN + 1];
 	enum redis_kind kind; /* counts as yes; 0 = any */
 	bool sent[REDIS_SERVERS_MAX];
-	bool repeated[REDIS_SERVERS_MAX]; /* release: sent again over a new connection */
+	bool repeated[REDIS_SERVERS_MAX]; /* release: over a new connection */
 	struct redis_op ops[REDIS_SERVERS_MAX];
 };
 

@@ -54,30 +54,42 @@ static void ask(struct redis_quorum *q, struct redis_vote *v, enum phase phase, 
 
 /* ---------------------------------------------------------------- release */
 
-/* Sends to servers that have become ready.  @open: how many replies are still worth waiting for.  True = sent. */
+static bool may_have(const struct redis_vote *v, size_t i)
+{
+	return !v->args.may_have || *v->args.may_have >> i & 1;
+}
+
+/* To a server that has become ready; once more over a new connection, if its own is lost with this release or before it.
+ * True = anything was done. */
+static bool release_at(struct redis_quorum *q, struct redis_vote *v, size_t i)
+{
+	struct redis_conn *c = q->nodes[i].conn;
+	struct round *r = v->round;
+	bool lost = r->sent[i] && (r->ops[i].code == REDIS_UNKNOWN || r->ops[i].code == REDIS_UNREACHABLE);
+
+	if (!r->sent[i] && quorum_ready(q, &q->nodes[i])) {
+		round_send(q, r, i, REDIS_RELEASE, &v->args, v->deadline);
+		return true;
+	}
+	if (r->repeated[i] || !may_have(v, i) || !(lost || (!r->sent[i] && redis_conn_closed(c))))
+		return false;
+	r->sent[i] = false;
+	r->repeated[i] = true;
+	(void)redis_conn_open(c, v->deadline);
+	return true;
+}
+
+/* @open: how many replies are still worth waiting for.  True = anything was done. */
 static bool release_more(struct redis_quorum *q, struct redis_vote *v, unsigned *open)
 {
-	struct round *r = v->round;
+	const struct round *r = v->round;
 	bool any = false;
 	size_t i;
 
-	for (i = 0; i < q->n; i++) {
-		struct redis_conn *c = q->nodes[i].conn;
-
-		if (!r->sent[i] && quorum_ready(q, &q->nodes[i])) {
-			round_send(q, r, i, REDIS_RELEASE, &v->args, v->deadline);
-			any = true;
-		}
-		/* Its connection is lost, with this release or before it: once more. */
-		if (r->repeated[i] || !q->nodes[i].may_hold || !redis_conn_closed(c) || (r->sent[i] && !r->ops[i].code))
-			continue;
-		r->sent[i] = false;
-		r->repeated[i] = true;
-		(void)redis_conn_open(c, v->deadline);
-		any = true;
+	for (i = 0, *open = 0; i < q->n; i++) {
+		any = release_at(q, v, i) || any;
+		*open += r->sent[i] ? !r->ops[i].done : may_have(v, i) && !redis_conn_closed(q->nodes[i].conn);
 	}
-	for (i = 0, *open = 0; i < q->n; i++)
-		*open += r->sent[i] ? !r->ops[i].done : q->nodes[i].may_hold && !redis_conn_closed(q->nodes[i].conn);
 	return any;
 }
 
@@ -100,8 +112,11 @@ static bool step_release(struct redis_quorum *q, struct redis_vote *v)
 	if (open && redis_now() < v->deadline)
 		return any;
 	for (i = 0; i < q->n; i++) {
-		q->nodes[i].may_hold = false;
-		done += v->round->sent[i] && v->round->ops[i].done && v->round->ops[i].code == 0;
+		if (!v->round->sent[i] || !v->round->ops[i].done || v->round->ops[i].code)
+			continue;
+		done++;
+		if (v->args.may_have)
+			*v->args.may_have &= ~(1U << i);
 	}
 	if (v->script == REDIS_RELEASE)
 		v->lease.servers = done;

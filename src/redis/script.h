@@ -63,6 +63,9 @@ struct script_args {
 	int64_t gap_ms; /* release: how long the lock is then left to other programs */
 	int64_t fence; /* fence: raise it to this number */
 	int64_t clock_us; /* acquire: tokens are not below those of this time, either; 0 = those of the server's */
+	/* A majority's servers that may have the value, by number: set by what is sent, cleared by releases; NULL = any
+	 * may.  Must stay like the value. */
+	uint32_t *may_have;
 };
 
 enum redis_status {

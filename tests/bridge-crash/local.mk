@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The bridge killed and stopped at every write and send; chaos between two hosts.
 if HAVE_BRIDGE
-tests_of_bridge += %D%/chaos %D%/step
+tests_of_bridge += %D%/chaos %D%/claim %D%/step
 endif
 %C%_chaos_SOURCES = \
 	%D%/chaos-faults.c \

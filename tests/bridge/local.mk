@@ -31,6 +31,7 @@ tests_of_bridge += \
 	%D%/test-global-settings \
 	%D%/test-global-stale-bridge \
 	%D%/test-global-stale-position \
+	%D%/test-global-superseded \
 	%D%/test-global-tls \
 	%D%/test-global-tries \
 	%D%/test-global-unreachable \

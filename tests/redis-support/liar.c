@@ -137,6 +137,18 @@ static void from_client(struct pair *p)
 		(void)!send(p->server, bytes, (size_t)n, MSG_NOSIGNAL);
 }
 
+#define RUN_ID "\r\nrun_id:"
+
+static void claim_run_id(char *bytes, size_t n)
+{
+	char *at = memmem(bytes, n, RUN_ID, strlen(RUN_ID));
+
+	if (!at || (size_t)(bytes + n - at) < strlen(RUN_ID) + strlen(lie->bytes))
+		return;
+	memcpy(at + strlen(RUN_ID), lie->bytes, strlen(lie->bytes));
+	atomic_fetch_add(&state->told, 1);
+}
+
 static void from_server(struct pair *p)
 {
 	char bytes[65536];
@@ -148,6 +160,8 @@ static void from_server(struct pair *p)
 	}
 	if (p->lies)
 		return;
+	if (lie->place == ABOUT_ITS_RUN_ID)
+		claim_run_id(bytes, (size_t)n);
 	(void)!send(p->client, bytes, (size_t)n, MSG_NOSIGNAL);
 	if (lie->place == AFTER_THE_SUBSCRIPTION && !atomic_load(&state->repents) && has(bytes, (size_t)n, "\r\nlockshm:"))
 		begin_lie(p);
@@ -206,6 +220,15 @@ struct liar *liar_start(struct redis *r, const struct lie *what)
 	}
 	close(listener);
 	return l;
+}
+
+const char *run_id_of(struct redis *r)
+{
+	static char run_id[41];
+	const char *at = strstr(redis_say(r, "INFO server"), "run_id:");
+
+	ck_assert(at && sscanf(at, "run_id:%40[0-9a-f]", run_id) == 1);
+	return run_id;
 }
 
 unsigned liar_told(const struct liar *l)

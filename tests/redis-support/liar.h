@@ -16,6 +16,7 @@ enum lie_place {
 	IN_PLACE_OF_ALL, /* from the first byte of the client on */
 	IN_PLACE_OF_SCRIPTS, /* from its first EVALSHA on */
 	AFTER_THE_SUBSCRIPTION, /* behind the reply to its second SUBSCRIBE */
+	ABOUT_ITS_RUN_ID, /* the bytes are that of another server; all else is true */
 };
 
 struct lie {
@@ -38,6 +39,8 @@ struct liar {
 
 /* Between clients and @r, on a port of 127.0.0.1; ends with the test. */
 struct liar *liar_start(struct redis *r, const struct lie *lie);
+/* The run_id of a server. */
+const char *run_id_of(struct redis *r);
 /* How many connections got the lie, or its beginning. */
 unsigned liar_told(const struct liar *l);
 /* New connections pass; those that got a lie are closed. */

@@ -8,6 +8,7 @@ tests_of_bridge += \
 	%D%/test-lock \
 	%D%/test-names \
 	%D%/test-queue \
+	%D%/test-quorum-five \
 	%D%/test-quorum \
 	%D%/test-redis-py \
 	%D%/test-redlock \

@@ -261,6 +261,73 @@ START_TEST(released_where_the_reply_was_lost)
 }
 END_TEST
 
+/* The second lock, whose acquires and releases are under way beside those of the first. */
+static struct redis_keys beside;
+
+static void acquire_beside(void)
+{
+	struct redis_lock lease;
+
+	ck_code(redis_keys_make(&beside, REDIS_KEYS_SINGLE, "", "beside", 6, NULL), 0);
+	ck_status(acquire(&a), REDIS_GRANTED);
+	ck_code(quorum_acquire(a.q, REDIS_ACQUIRE_X, &beside, &a.args, soon(), &lease), 0);
+	ck_status((int)lease.status, REDIS_GRANTED);
+	ck_assert(await(on_all, &a));
+}
+
+static void begin_release(struct redis_vote *v, const struct redis_keys *lock, int64_t deadline)
+{
+	*v = (struct redis_vote){ .script = REDIS_RELEASE, .keys = lock, .args = a.args, .deadline = deadline };
+	redis_quorum_begin(a.q, v);
+	redis_quorum_step(a.q);
+}
+
+static void end_release(struct redis_vote *v)
+{
+	while (!v->over) {
+		redis_quorum_wait(a.q, v->deadline);
+		redis_quorum_step(a.q);
+	}
+	ck_code(v->code, 0);
+}
+
+/* One server loses two releases with its connection: both are repeated. */
+START_TEST(two_releases_are_lost_together)
+{
+	struct redis_vote one, other;
+
+	acquire_beside();
+	proxy_set(proxies[0], PROXY_DROP_REQUESTS);
+	begin_release(&one, &keys, soon());
+	begin_release(&other, &beside, soon());
+	proxy_set(proxies[0], PROXY_RESET);
+	proxy_set(proxies[0], PROXY_PASS);
+	end_release(&one);
+	end_release(&other);
+	ck_assert_uint_eq(one.lease.servers, 3);
+	ck_assert_uint_eq(other.lease.servers, 3);
+	ck_nowhere();
+	ck_redis("0", servers[0], "EXISTS beside");
+}
+END_TEST
+
+/* A release that is out of time closes the connections on which the other one awaits its replies. */
+START_TEST(another_release_is_out_of_time)
+{
+	struct redis_vote one, other;
+
+	acquire_beside();
+	proxy_set(proxies[0], PROXY_DROP_REQUESTS);
+	begin_release(&one, &keys, soon());
+	proxy_set(proxies[0], PROXY_PASS);
+	begin_release(&other, &beside, redis_now());
+	end_release(&other);
+	end_release(&one);
+	ck_assert_uint_eq(one.lease.servers, 3);
+	ck_nowhere();
+}
+END_TEST
+
 START_TEST(granted_too_late)
 {
 	struct redis_quorum_options options = { .min_validity_ms = LONG_MS };
@@ -552,6 +619,8 @@ static void part(void)
 	redis_quorum_free(a.q);
 	redis_quorum_free(b.q);
 	redis_keys_free(&keys);
+	redis_keys_free(&beside);
+	memset(&beside, 0, sizeof(beside));
 }
 
 static void add(TCase *tc)
@@ -566,6 +635,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, one_server_under_three_addresses);
 	tcase_add_test(tc, a_slow_one_is_not_waited_for);
 	tcase_add_test(tc, released_where_the_reply_was_lost);
+	tcase_add_test(tc, two_releases_are_lost_together);
+	tcase_add_test(tc, another_release_is_out_of_time);
 	tcase_add_test(tc, granted_too_late);
 	tcase_add_test(tc, what_may_be_there);
 	tcase_add_test(tc, a_forgetful_one_gets_it_again);
