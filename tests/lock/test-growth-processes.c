@@ -166,6 +166,18 @@ static void act_release(void)
 	expect(lockshm_release(&hold, 0), 0);
 }
 
+static void read_first(void)
+{
+	expect(take(&hold, "k", S), 0);
+}
+
+/* It was the oldest, and is the newest then. */
+static void act_rejoin(void)
+{
+	act_release();
+	read_first();
+}
+
 static void act_again(void)
 {
 	act_release();
@@ -211,7 +223,7 @@ static void act_attach(void)
 
 /* ---------------------------------------------------------------- scenes */
 
-enum scene { THEY_HOLD, THEY_READ, THEY_WAIT, THEY_WAIT_TO_READ, THEY_DIED, WAITERS_DIED };
+enum scene { THEY_HOLD, THEY_READ, THEY_JOIN, THEY_WAIT, THEY_WAIT_TO_READ, THEY_DIED, WAITERS_DIED };
 
 /* Is every one asleep that waits? */
 static bool all_asleep(void *unused)
@@ -240,6 +252,8 @@ static void set_scene(enum scene scene, unsigned n, struct actor *a)
 		kill_processes();
 	}
 	start_actor(a);
+	if (scene == THEY_JOIN)
+		start_processes(n, "k", S, false);
 	if (scene == THEY_WAIT || scene == WAITERS_DIED)
 		start_processes(n, "k", X, true);
 	if (scene == THEY_WAIT_TO_READ)
@@ -302,6 +316,7 @@ END_TEST
 START_TEST(a_reader_takes_no_call)
 {
 	costs("a reader's pair beside readers", THEY_READ, act_read, act_read, 0, 0);
+	costs("the oldest reader's release and join", THEY_JOIN, read_first, act_rejoin, 0, 0);
 }
 END_TEST
 
