@@ -72,6 +72,7 @@ const struct lock_entry bench_locks[] = {
 	{ "fifo-barge", &adapter_fifo_barge, NULL },
 	{ "fifo-rw-park", &adapter_fifo_rw_park, NULL },
 	{ "fifo-rw-watch", &adapter_fifo_rw_watch, NULL },
+	{ "list-watch", &adapter_list_watch, NULL },
 	{ "futex-wake", &adapter_futex_wake, NULL },
 	{ "none", &adapter_none, NULL },
 	{ NULL, NULL, NULL },

@@ -82,8 +82,8 @@ struct lock_entry {
 extern const struct lock_entry bench_locks[]; /* ends with a name of NULL */
 extern const struct lock_adapter adapter_apr_global, adapter_bdb, adapter_boost_sharable, adapter_cas, adapter_cas_lease,
 	adapter_ck_pflock, adapter_ck_tflock, adapter_fcntl, adapter_fifo_barge, adapter_fifo_park, adapter_fifo_rw_park,
-	adapter_fifo_rw_watch, adapter_flock, adapter_futex_wake, adapter_lockshm, adapter_lockshm_barging,
-	adapter_lockshm_object, adapter_lockshm_strict, adapter_none, adapter_ofd, adapter_posix_sem,
+	adapter_fifo_rw_watch, adapter_flock, adapter_futex_wake, adapter_list_watch, adapter_lockshm,
+	adapter_lockshm_barging, adapter_lockshm_object, adapter_lockshm_strict, adapter_none, adapter_ofd, adapter_posix_sem,
 	adapter_postgres_advisory, adapter_pthread_mutex, adapter_pthread_robust, adapter_pthread_rwlock,
 	adapter_pthread_rwlock_writer, adapter_redis, adapter_resty_lock, adapter_sysv_sem, adapter_tdb_mutex;
 const char *lockshm_bench_segment(void); /* the name of the segment that adapter_lockshm created */

@@ -12,6 +12,7 @@ check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/loc
 	%D%/adapter-fifo-barge.c \
 	%D%/adapter-fifo-rw.c \
 	%D%/adapter-floor.c \
+	%D%/adapter-list.c \
 	%D%/adapter-lockshm.c \
 	%D%/adapter-posix-sem.c \
 	%D%/adapter-pthread-mutex.c \

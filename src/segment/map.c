@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,17 +45,19 @@ static int check_identity(const struct shm_header *h, struct lockshm_error *erro
 	return 0;
 }
 
-static int check_geometry(const struct shm_header *h, uint64_t file_size, struct lockshm_error *error)
+/* On a copy of the header: segment_plan() writes some of what is before the check word. */
+static int check_geometry(struct shm_header *h, uint64_t file_size, struct lockshm_error *error)
 {
-	struct shm_header plan = *h;
+	unsigned char found[offsetof(struct shm_header, check)];
 
 	if (h->n_owners < 1 || h->n_owners > 1u << 20 || h->chunk_size < 1 || h->chunk_size > 8 || h->n_chunks < 1 ||
 	    h->n_chunks > INDEX_MAX || h->n_requests != h->n_chunks * h->chunk_size || h->n_requests > INDEX_MAX ||
 	    h->n_buckets < 8 || h->n_buckets > (1u << SLOT_BITS) / BUCKET_SPAN ||
 	    h->n_locks != h->n_buckets * BUCKET_SPAN || h->n_host_leases > HOST_LEASES_MAX)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible capacities in the header" REMOVE);
-	segment_plan(&plan);
-	if (memcmp(&plan, h, sizeof(plan)) != 0)
+	memcpy(found, h, sizeof(found));
+	segment_plan(h);
+	if (memcmp(found, h, sizeof(found)) != 0)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "impossible offsets in the header" REMOVE);
 	if (file_size < h->total_size)
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "truncated: %llu of %llu bytes" REMOVE,

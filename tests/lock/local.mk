@@ -16,6 +16,8 @@ tests_of_units += \
 	%D%/test-fork \
 	%D%/test-full \
 	%D%/test-growth \
+	%D%/test-growth-keys \
+	%D%/test-growth-processes \
 	%D%/test-handover \
 	%D%/test-host-program \
 	%D%/test-inspect \
@@ -52,10 +54,8 @@ tests_of_units += \
 %C%_test_calls_LDADD = $(without_jemalloc)
 %C%_test_no_memory_LDADD = $(without_jemalloc)
 %C%_test_segment_calls_LDADD = $(without_jemalloc)
-# Its own copies of the files that walk.  They define _GNU_SOURCE themselves, too late.
-%C%_test_growth_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE= -include support/looks.h
-%C%_test_growth_SOURCES = \
-	%D%/test-growth.c \
+# Their own copies of the files that walk.  They define _GNU_SOURCE themselves, too late.
+that_walk = \
 	src/hold/acquire-fast.c \
 	src/hold/acquire-slow.c \
 	src/hold/hold.c \
@@ -66,9 +66,18 @@ tests_of_units += \
 	src/lock/participant.c \
 	src/lock/queue-advance.c \
 	src/lock/queue.c \
+	src/lock/request.c \
 	src/lock/snapshot.c \
 	src/lock/sweep.c \
+	src/lock/table.c \
+	src/lock/table-insert.c \
 	src/lock/wait.c \
 	tests/support/looks.h \
 	$(end)
-EXTRA_DIST += %D%/crowd.h %D%/other-thread.h %D%/traceability.md
+%C%_test_growth_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE= -include support/looks.h
+%C%_test_growth_SOURCES = %D%/test-growth.c $(that_walk)
+%C%_test_growth_keys_CPPFLAGS = $(%C%_test_growth_CPPFLAGS)
+%C%_test_growth_keys_SOURCES = %D%/test-growth-keys.c $(that_walk)
+%C%_test_growth_processes_CPPFLAGS = $(%C%_test_growth_CPPFLAGS)
+%C%_test_growth_processes_SOURCES = %D%/test-growth-processes.c $(that_walk)
+EXTRA_DIST += %D%/crowd.h %D%/growth.h %D%/other-thread.h %D%/traceability.md

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test-growth.c - what a call costs does not grow faster than is stated, with the owners, holders, waiters and dead
+ * test-growth.c - what a call costs does not grow faster than is stated, with the owners, holders and dead
  *
  * Looks at shared words are counted, not time: this suite has copies of the files of the library that walk, compiled with
  * support/looks.h.  A call that looks at each of n requests, chunks or owners where it should not has a larger exponent.
+ * test-growth-keys.c does the same with keys, test-growth-processes.c with waiters, processes and system calls.
  */
-#include <math.h>
 #include <pthread.h>
 
 #include "crowd.h"
+#include "growth.h"
 #include "other-thread.h"
 #include "segment/segment.h"
 #include "support/fixture.h"
 
 #define S LOCKSHM_SHARED
 #define OWNERS 1100
-#define SIZES 3
-
-static const unsigned sizes[SIZES] = { 10, 100, 1000 };
 
 /* ---------------------------------------------------------------- counting */
 
@@ -30,17 +28,6 @@ static double looks_of(void (*act)(void))
 
 	act();
 	return (double)(shared_looks - before);
-}
-
-/* @counts, of the sizes, beyond those of @base, which do not depend on them. */
-static void grows_by(const char *what, const double counts[SIZES], double base, double exponent)
-{
-	double least = counts[0] - base > 1 ? counts[0] - base : 1, most = counts[SIZES - 1] - base;
-	double found = log10(most > 1 ? most / least : 1) / log10(sizes[SIZES - 1] / sizes[0]);
-
-	printf("%s: %.0f, %.0f, %.0f beyond %.0f: exponent %.2f\n", what, counts[0], counts[1], counts[2], base, found);
-	ck_assert_msg(found <= exponent + 0.1, "%s: %.0f, %.0f, %.0f looks beyond %.0f: exponent %.2f, not %.0f", what,
-		      counts[0], counts[1], counts[2], base, found, exponent);
 }
 
 /* ---------------------------------------------------------------- the calls */
