@@ -10,9 +10,7 @@
  * tables where a first request looks.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to
  * its end.
  */
-#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
-#endif
 #include "bench.h"
 
 #include <errno.h>
