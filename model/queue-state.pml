@@ -91,7 +91,7 @@ hidden short w_;
 
 mtype = { IDLE, A1, A3, A4, A5, J1, J2, J3, N1, N2, N3, N4, N5, N6, N7, W0, W0L, W0M, PM, P0, P1, P2, P3, PC, PF, PH, PK, PX, PY, G1, G2, GW, LA1, LA2, LA3, T0,
 	W3, W4, ASL0, ASLEEP, TO1, E1, HOLD, F2, F3, F4, D1, D2, RN1, RN2, RN3, RN4, C1, C2, C3, C4, U1, U2, U3, U4, U5,
-	U6, U7, DG2, LE, L1, L2, L3, L4, L5, HA2, M0_, M1_, M3_, M4_, CN2, CN3, CN4, RC1, RC2, RC3, RC4, GONE };
+	U6, U7, DG2, DG3, LE, L1, L2, L3, L4, L5, HA2, M0_, M1_, M3_, M4_, CN2, CN3, CN4, RC1, RC2, RC3, RC4, GONE };
 
 /* What follows a walk. */
 #define R_WAIT 0	/* my next round */

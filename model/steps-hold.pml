@@ -206,6 +206,11 @@
 #endif
 	/* -------------------------------------------------- R10 upgrade, downgrade */
 #ifdef UPGRADE
+#ifdef MUT_TAIL_EARLY
+#define LAST t
+#else
+#define LAST tail
+#endif
 	:: d_step { pc == HOLD && !act && !x -> act = 1; ret = R_UPGRADE; pc = T0 } /* R10: reap the dead */
 	:: d_step { pc == U1 -> /* R10: the tail names me? */
 		k = ticket[me]; t = tail;
@@ -279,9 +284,12 @@
 		fi }
 	:: d_step { pc == HOLD && !act && x -> /* R10: downgrade */
 		act = 1; wme = word[me];
+#ifdef MUT_TAIL_EARLY
+		t = tail;
+#endif
 		if
 		:: MINE(wme) -> pc = DG2
-		:: else -> pc = D1
+		:: else -> t = 0; pc = D1
 		fi }
 	:: d_step { pc == DG2 ->
 		if
@@ -291,14 +299,16 @@
 			belx = belx & ~BIT(_pid);
 			CHANGED;
 			assert(!HAS(over, _pid) && !HAS(lost, _pid));
-			wme = 0; ret = R_HOLD; y = me; look_after()
+			wme = 0; pc = DG3
 		:: else ->
 			wme = word[me];
 			if
 			:: MINE(wme)
-			:: else -> pc = D1
+			:: else -> t = 0; pc = D1
 			fi
 		fi }
+	:: d_step { pc == DG3 -> ret = R_HOLD; y = me; look_after() }
+	:: d_step { pc == DG3 && IDX(LAST) == me -> t = 0; pc = HOLD } /* R10: late, and the newest: no walk */
 #endif
 	/* -------------------------------------------------- acknowledge the damage */
 #ifdef MARKS

@@ -109,6 +109,15 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	return hold_leave(&g, err);
 }
 
+/* R10: a waiter that this load misses finds the hold shared. */
+static bool is_newest(const struct access *g)
+{
+	/* Here: swap the word, then load the tail.  Waiter: swap the tail, then load that word, before it sleeps.  Pairs
+	 * with the fence in wait_announce(). */
+	fence_after_rmw();
+	return tail_index(load_acquire(&g->e->tail)) == g->h->index;
+}
+
 LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 {
 	struct access g;
@@ -125,9 +134,8 @@ LOCKSHM_EXPORT int lockshm_downgrade(lockshm_hold_t *hold)
 		return hold_leave(&g, outcome);
 	if (!set_mode(&g, false))
 		return hold_leave(&g, access_lost(&g));
-	/* Late, and the newest: a walk would end this hold for want of time, though no request wants the lock.  One that is
-	 * appended now finds it shared; one that this load misses is due at its self-check. */
-	if (outcome != LOCKSHM_LATE || tail_index(load_acquire(&g.e->tail)) != g.h->index)
+	/* Late, and the newest: a walk would end this hold for want of time, though no request wants the lock. */
+	if (outcome != LOCKSHM_LATE || !is_newest(&g))
 		access_grant_next(&g);
 	return hold_leave(&g, outcome);
 }

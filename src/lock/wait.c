@@ -61,8 +61,8 @@ static bool abandon(struct participant *self, const struct wait_terms *t)
 static bool wait_announce(struct lockshm *s, const struct wait_terms *t, const struct qpos *before)
 {
 	queue_hint(s, before->index, t->index, t->gen);
-	/* Waiter: store the hint, then load the word.  Predecessor: change its word, then load the hint.  Pairs with
-	 * queue_grant_next(), grant_run() and queue_kick_successor(). */
+	/* Waiter: swap the tail, store the hint, then load the word.  Predecessor: change its word, then load the hint, or
+	 * the tail.  Pairs with queue_grant_next(), grant_run(), queue_kick_successor() and is_newest(). */
 	fence_full();
 	return load_acquire(&s->requests[before->index].word) == before->word;
 }

@@ -16,11 +16,11 @@
  *   crash-step all [OP]      all that are not alike, of all operations or of one
  *   crash-step every [OP]    every point
  *   crash-step sample OP
- *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at some of the points after which
- *                            others see something new; another one, next to it or behind it, is killed at such
- *                            points of its own
- *   crash-step races [OP]    the same while both put the same key into the table: one stopped at each such point, the
- *                            other one killed at each
+ *   crash-step pairs [OP]    two victims: one is stopped, for longer than its lease, at each point after which others see
+ *                            something new; another one, next to it or behind it, is killed at each such point of its
+ *                            own
+ *   crash-step races [OP]    the same while both put the same key into the table, and the one is stopped at each point
+ *                            that is not alike for a stop
  *
  * PART=i/n in the environment: only each n-th operation, from the i-th on (0 to n-1), for several processes at once.
  */
@@ -187,8 +187,7 @@ END_TEST
 /* ---------------------------------------------------------------- two victims */
 
 #define PAIR_LEASE LOCKSHM_MS(10)
-#define PAIR_STOPS 10
-#define PAIR_KILLS 20
+#define PAIR_THROUGH 2
 
 struct pair {
 	const struct step_op *op; /* of the one that is stopped */
@@ -197,12 +196,19 @@ struct pair {
 	struct victim_result *results[2];
 	int64_t slowest_ns;
 	unsigned stops, kills, missed;
-	unsigned points; /* of the one that is killed, in the last round */
 };
 
 static bool has_ended(void *arg)
 {
 	return step_ended(arg);
+}
+
+/* The next victim: 0 = the one that is stopped. */
+static void play(unsigned which)
+{
+	step_use_path(which);
+	if (step_knows_touches())
+		step_points = races && which == 0 ? STEP_TOUCHES : STEP_CHANGES;
 }
 
 static void stopped_one_runs_on(struct pair *p, struct caught *c)
@@ -238,16 +244,15 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	scene_begin(s, p->op);
 	s->victim_ttl = PAIR_LEASE;
 	s->result = p->results[0];
-	step_use_path(0);
+	play(0);
 	stopped = step_to(p->op, s, stop);
 	step_stop(&stopped);
 	s->dead[s->n_dead++] = stopped.pid;
 	s->victim_ttl = LOCKSHM_FOREVER;
 	s->result = p->results[1];
-	step_use_path(1);
+	play(1);
 	killed = step_to(&p->behind, s, kill);
 	died_ns = now_ns();
-	p->points = killed.points;
 	both = !stopped.ran_through && !killed.ran_through;
 	step_kill(&killed);
 	others_go_on(s, killed.pid, &p->slowest_ns);
@@ -260,51 +265,22 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	return both;
 }
 
-/* Each of @n points, or so many of them, from the first to the last. */
-static unsigned nth(unsigned n, unsigned most, unsigned i)
-{
-	return n <= most ? i : (unsigned)((size_t)i * (n - 1) / (most - 1));
-}
-
-static unsigned at_most(unsigned n, unsigned most)
-{
-	return n < most ? n : most;
-}
-
 /* Until several in a row have run through. */
-static void kill_at_every_point(struct pair *p, unsigned stop)
-{
-	unsigned n = 0, through = 0, before = p->kills;
-
-	while (through < 4) {
-		bool both = pair_round(p, stop, n);
-
-		/* Once more where one of them missed its point. */
-		both = both || pair_round(p, stop, n);
-		p->kills += both;
-		through = both ? 0 : through + 1;
-		n++;
-	}
-	/* The path of an operation that searches differs each time, and may be shorter. */
-	p->missed += p->kills == before;
-}
-
 static void kill_beside_one_stopped_at(struct pair *p, unsigned stop)
 {
-	unsigned n, i;
+	unsigned n, through = 0, before = p->kills;
 
 	step_new_path(1);
-	(void)pair_round(p, stop, UINT32_MAX);
-	n = p->points;
-	for (i = 0; !races && i < at_most(n, PAIR_KILLS); i++) {
-		bool both = pair_round(p, stop, nth(n, PAIR_KILLS, i));
-
+	for (n = 0; through < PAIR_THROUGH; n++) {
 		/* Once more where one of them missed its point. */
-		p->kills += both || pair_round(p, stop, nth(n, PAIR_KILLS, i));
+		bool both = pair_round(p, stop, n) || pair_round(p, stop, n);
+
+		p->kills += both;
+		through = both ? 0 : through + 1;
 	}
-	if (races)
-		kill_at_every_point(p, stop);
 	p->stops++;
+	/* The path of an operation that searches differs each time, and may be shorter. */
+	p->missed += p->kills == before;
 }
 
 START_TEST(others_go_on_beside_one_stopped_and_one_killed)
@@ -321,10 +297,11 @@ START_TEST(others_go_on_beside_one_stopped_and_one_killed)
 	p.results[0] = scene.result;
 	p.results[1] = scene.result + 1;
 	step_new_path(0);
+	play(0);
 	(void)kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
 	n = kill_at(p.op, &scene, UINT32_MAX, &p.slowest_ns);
-	for (i = 0; i < (races ? n : at_most(n, PAIR_STOPS)); i++)
-		kill_beside_one_stopped_at(&p, races ? i : nth(n, PAIR_STOPS, i));
+	for (i = 0; i < n; i++)
+		kill_beside_one_stopped_at(&p, i);
 	scene_end(&scene);
 	ck_assert_msg(p.missed * 4 <= p.stops, "%s: next to %u of %u that are stopped no victim is killed", p.op->name, p.missed,
 		      p.stops);

@@ -250,6 +250,14 @@ void others_wait(struct scene *s)
 	lines_up(s, s->reader, S);
 }
 
+/* The writer is stopped until others ask for the key: so the victim has time to resume. */
+void others_wait_stopped(struct scene *s)
+{
+	others_wait(s);
+	agent_stop(s->writer);
+	s->writer_stopped = true;
+}
+
 void readers_wait(struct scene *s)
 {
 	lines_up(s, s->reader, S);

@@ -24,6 +24,7 @@ void slots_are_full_of_dead(struct scene *s);
 void records_are_full_of_dead(struct scene *s);
 void others_take_its_place(struct scene *s, bool stopped);
 void others_wait(struct scene *s);
+void others_wait_stopped(struct scene *s);
 void readers_wait(struct scene *s);
 void mortal_reads(struct scene *s);
 void others_wait_and_mortal_dies(struct scene *s);

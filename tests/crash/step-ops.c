@@ -572,6 +572,7 @@ const struct step_op step_ops[] = {
 	{ .name = "release-to-linger-before-dead", .prepare = barge, .surround = dead_and_living_wait, .act = release,
 	  .ends_hold = true },
 	{ .name = "linger-and-barge", .prepare = barge, .surround = others_wait, .act = release_and_barge },
+	{ .name = "linger-and-resume", .prepare = barge, .surround = others_wait_stopped, .act = release_and_barge },
 	{ .name = "release-with-dead-predecessor", .arrange = mortal_reads, .prepare = holds_shared,
 	  .surround = others_wait_and_mortal_dies, .act = release, .ends_hold = true },
 	{ .name = "release-with-dead-successors", .prepare = holds_exclusive, .surround = dead_and_living_wait,

@@ -101,6 +101,9 @@ static struct agent_command wants(const struct scene *s, int mode)
 
 void scene_ask(struct scene *s)
 {
+	if (s->writer_stopped)
+		agent_cont(s->writer);
+	s->writer_stopped = false;
 	if (s->holder_holds) {
 		scene_goes_out(s, s->holder);
 		ck_assert_int_ge(agent_release(s->holder), LOCKSHM_LOST);

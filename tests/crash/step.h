@@ -81,6 +81,7 @@ struct scene {
 	unsigned point; /* where the victim is to be caught */
 	bool holder_holds;    /* hold 0 of the holder, on the key */
 	int64_t victim_ttl;   /* LOCKSHM_FOREVER, or short where the victim is stopped */
+	bool writer_stopped;
 	struct agent *mortal; /* about to die */
 	pid_t dead[8];	      /* those the arrangement has killed */
 	unsigned n_dead;
