@@ -88,6 +88,11 @@ static int64_t next_look(const struct bridge *b, const struct bridge_lease *l, i
 	return min64(now + LOOK_NS, given_back > now ? given_back : INT64_MAX);
 }
 
+static bool renews_tokens(const struct bridge *b)
+{
+	return !b->client || redis_client_renews_tokens(b->client);
+}
+
 /* Renew after a third of the ttl, or with others that are renewed now, or after an invalidation. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
 {
@@ -96,7 +101,7 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 	int64_t now = host_now(b->s);
 	bool due = l->reverify || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
-	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || bridge_is_quorum(b))))
+	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || !renews_tokens(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
 	bridge_lease_command_raise(b, i, word, cmds, n);
 	/* Before sending: from then on the value may be in Redis for another ttl. */
@@ -166,7 +171,7 @@ static bool must_close(const struct bridge *b, const struct shm_host_lease *r, u
 		/* Exhausted, or without tokens: no new hold can start.  A holder that the scan missed keeps its hold in
 		 * CLOSING. */
 		return !in->holders &&
-		       (host_lease_exhausted(b->s, r, now) || (bridge_is_quorum(b) && fence_left(r) == 0));
+		       (host_lease_exhausted(b->s, r, now) || (!renews_tokens(b) && fence_left(r) == 0));
 	}
 	if (!l->idle_since)
 		l->idle_since = now;

@@ -158,7 +158,7 @@ static bool report_blocker(struct bridge *b, uint32_t i, const struct redis_comm
  * Some servers may have granted.  Parts held by two hosts lock out both, so this part is released; but the value is the
  * same for every leader, one of which may hold under it by now: the word first.  The next attempt is at a random time.
  */
-static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
+static void give_parts_back(const struct bridge *b, uint32_t i, uint64_t word)
 {
 	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
@@ -167,6 +167,7 @@ static void no_majority(const struct bridge *b, uint32_t i, uint64_t word)
 	if (!cas_from(&b->s->host_leases[i].word, word, host_lease_with_state(word, HOST_LEASE_RELEASING)))
 		return;
 	now_due(b, l);
+	l->parted = true;
 	l->not_before = now + POLL_NS / 2 + (int64_t)(dice % POLL_NS);
 }
 
@@ -183,8 +184,8 @@ static void apply_queued(struct bridge *b, uint32_t i, uint64_t word, const stru
 	/* Blocking requests go on waiting; tries got their result.  Repeat at once if the command is to be another. */
 	if (!report_blocker(b, i, cmd) && !cmd->unsure)
 		now_due(b, l);
-	if (bridge_is_quorum(b))
-		no_majority(b, i, word);
+	if (cmd->parts)
+		give_parts_back(b, i, word);
 }
 
 static void apply_busy(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
@@ -192,7 +193,7 @@ static void apply_busy(struct bridge *b, uint32_t i, uint64_t word, const struct
 	struct bridge_lease *l = &b->leases[i];
 
 	/* All requests were tries.  A blocking one that came since begins a new epoch. */
-	if (l->attempts == 1 && !bridge_is_quorum(b))
+	if (l->attempts == 1 && !cmd->parts)
 		l->sent = false;
 	now_due(b, l);
 	bridge_lease_give_up(b, i, word);
@@ -275,7 +276,7 @@ static size_t undo_late(const struct bridge *b, uint32_t i, uint64_t word, const
 {
 	const char *position = cmd->exclusive ? "x" : "s";
 
-	if ((!cmd->code && cmd->reply.status != REDIS_QUEUED) || bridge_is_quorum(b))
+	if ((!cmd->code && cmd->reply.status != REDIS_QUEUED) || cmd->parts)
 		position = NULL;
 	while (position && host_lease_state(word) == HOST_LEASE_ACQUIRING &&
 	       !(word & HOST_LEASE_EXCLUSIVE) == !cmd->exclusive) {

@@ -109,9 +109,9 @@ static enum next at_none(struct bridge *b, uint32_t i, uint64_t word)
 	if (in.waiting) {
 		uint64_t epoch = host_lease_epoch(word) + 1;
 
-		/* A refusing majority gets each attempt under a new epoch, so there the blocker remains. */
-		if (!bridge_is_quorum(b))
+		if (!l->parted)
 			store_relaxed(&b->s->host_leases[i].blocked, 0);
+		l->parted = false;
 		if (cas_from(&b->s->host_leases[i].word, word,
 			     host_lease_make(epoch, in.exclusive ? HOST_LEASE_EXCLUSIVE : 0, HOST_LEASE_ACQUIRING)))
 			l->own_epoch = epoch;

@@ -53,6 +53,7 @@ struct bridge_lease {
 	int64_t due; /* host time, as all below */
 	int64_t next_try; /* after a failure, or while queued */
 	int64_t not_before; /* next_try of the next epoch */
+	bool parted; /* the next epoch follows one of which parts are given back: what blocks it is the same */
 	int64_t notified_until; /* tries got "busy": no new epoch for them before that, unless something happens */
 	int64_t backoff_ns;
 	int64_t failing_since; /* no reply since, over all epochs; 0 = the last one was good */
@@ -85,12 +86,6 @@ struct bridge {
 
 #define LOOK_EVERY 128 /* renewals; the last of them reads the fence, whatever the invalidations */
 #define LOOK_NS LOCKSHM_MS(100) /* scan for holders that died */
-
-/* A majority renews without reserving tokens: a used-up range ends the lease. */
-static inline bool bridge_is_quorum(const struct bridge *b)
-{
-	return b->s->redis.flags & REDIS_QUORUM;
-}
 
 /* Only this leader sent commands in its epoch, as far as @word says: this leader began it, and QUEUED would announce
  * another one.  A decision based on it needs a CAS from @word. */

@@ -94,15 +94,12 @@ bool serve_take_hints(struct leader *v)
 
 /* ---------------------------------------------------------------- decisions */
 
-/*
- * With the first due renewal renew also those that are due next: one script renews many, and they stay due together.  A
- * majority renews each by itself.
- */
+/* With the first due renewal renew also those that are due next, if one script renews many: they stay due together. */
 static int64_t renew_until(const struct leader *v, int64_t now)
 {
 	uint32_t i;
 
-	if (bridge_is_quorum(&v->b))
+	if (!v->b.client || !redis_client_renews_many(v->b.client))
 		return now;
 	for (i = bridge_lease_next_active(&v->b, 0); i < v->s->n_host_leases;
 	     i = bridge_lease_next_active(&v->b, i + 1))

@@ -83,6 +83,16 @@ void redis_client_free(struct redis_client *client)
 	free(client);
 }
 
+bool redis_client_renews_tokens(const struct redis_client *client)
+{
+	return !client->quorum;
+}
+
+bool redis_client_renews_many(const struct redis_client *client)
+{
+	return !client->quorum;
+}
+
 int redis_client_keys_mode(const struct redis_client *client)
 {
 	return redis_pipeline_keys_mode(&client->pipeline);
@@ -133,6 +143,7 @@ static void take_result(struct redis_client *client, struct redis_command *cmd)
 	cmd->reply.status = acquire || cmd->script == REDIS_RENEW ? v->lease.status : REDIS_DONE;
 	if (cmd->reply.status == REDIS_BUSY && waits)
 		cmd->reply.status = REDIS_QUEUED;
+	cmd->parts = acquire && (cmd->code || cmd->reply.status != REDIS_GRANTED);
 	cmd->reply.kind = REDIS_KIND_NONE;
 	cmd->reply.left_ms = v->lease.left_ms;
 	cmd->reply.fence = v->lease.fence;
@@ -164,7 +175,7 @@ static void step_quorum(struct redis_client *client, int64_t io_ns)
 
 void redis_client_add(struct redis_client *client, struct redis_command *cmd)
 {
-	cmd->batched = cmd->shared = cmd->put_off = cmd->unsent = false;
+	cmd->batched = cmd->shared = cmd->put_off = cmd->unsent = cmd->parts = false;
 	cmd->code = 0;
 	cmd->next = NULL;
 	if (!client->quorum) {

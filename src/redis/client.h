@@ -42,6 +42,7 @@ struct redis_command {
 	bool shared; /* by the same script as an earlier command, which counts for both */
 	bool put_off; /* not sent: the names have another form by now */
 	bool unsent; /* an error, and no server can have received any of it */
+	bool parts; /* not granted, but some servers may have granted: to be given back before another attempt */
 	int code; /* 0 = there is a reply */
 	char why[256]; /* message of the error */
 	int64_t valid_until; /* granted, renewed: this process' time */
@@ -62,6 +63,11 @@ struct redis_command {
 /* Waits for no server.  REDIS_INVALID: bad URIs, or rediss:// in a build without TLS. */
 int redis_client_new(struct redis_client **out, const struct redis_settings *settings, struct redis_error *error);
 void redis_client_free(struct redis_client *client);
+
+/* Do renewals reserve tokens?  If not, a used-up range ends the lease. */
+bool redis_client_renews_tokens(const struct redis_client *client);
+/* Does one script renew many leases?  Then those that are due soon are better renewed with the first. */
+bool redis_client_renews_many(const struct redis_client *client);
 
 /* Form of a lock's names, as far as is known: the first connection may change it. */
 int redis_client_keys_mode(const struct redis_client *client);
