@@ -4,15 +4,16 @@
  *
  * One granter grants N sleepers, or ones about to sleep, in order; it wakes the first at once, and when all have their grant
  * two more that sleep, and the last one.  Each reader that has learned of its own wakes the one before it and two behind it
- * that sleep.  The first EARLY have run before the others are granted, and find none to wake: then nothing but the
- * granter's wakes is left for those.  With ALL_SLEEP they all sleep, and have their grant, at the begin.  N_STOP of the readers stop for ever at any step, N_DEATH die there: a death wakes the
+ * that sleep; where it meets AWAKE that are awake and have not entered it leaves the rest to them.  The first EARLY have run
+ * before the others are granted, and find none to wake: then nothing but the granter's wakes is left for those.  With ALL_SLEEP
+ * they all sleep, and have their grant, at the begin.  N_STOP of the readers stop for ever at any step, N_DEATH die there: a death wakes the
  * reader behind, which sleeps on the life word of the one before it too.  No time: a self-check would hide what is lost.
  *
  * Property: where all have stopped that can, each reader that did not stop has learned of its grant.  The granter goes on.
  *
  * Faults: MUT_WAKE_AHEAD, no reader looks at the one before it; MUT_WAKE_ONE, each wakes one behind it only, and the granter
  * one; MUT_WAKE_LAST, a flag is cleared before the wake-up; MUT_WAKE_EARLY, the
- * granter wakes before it has granted all.
+ * granter wakes before it has granted all; MUT_WAKE_NEAR, no reader looks past one that is awake.
  */
 #ifndef N
 #define N 4
@@ -25,6 +26,11 @@
 #endif
 #ifndef EARLY
 #define EARLY 0
+#endif
+#ifdef MUT_WAKE_NEAR
+#define AWAKE 1
+#else
+#define AWAKE 2 /* 4 in the code */
 #endif
 #ifdef MUT_WAKE_ONE
 #define PASSES 1
@@ -83,7 +89,7 @@ inline wake(at) {
 }
 
 proctype reader(byte me) {
-	byte at, woken;
+	byte at, woken, awake;
 	bool seen;
 
 #ifdef ALL_SLEEP
@@ -115,7 +121,7 @@ pass_on:
 #endif
 	at = me + 1;
 	do
-	:: at >= N || woken >= PASSES -> break
+	:: at >= N || woken >= PASSES || awake >= AWAKE -> break
 	:: else ->
 		if
 		:: !granted[at] -> break
@@ -123,6 +129,7 @@ pass_on:
 		fi;
 		wake(at);
 		woken = woken + seen;
+		awake = awake + (!seen && !knows[at]);
 		at++
 	od;
 	knows[me] = true;
@@ -131,6 +138,7 @@ over:
 	atomic {
 		at = 0;
 		woken = 0;
+		awake = 0;
 		seen = false
 	}
 }

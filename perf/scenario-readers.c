@@ -34,7 +34,7 @@ struct party {
 	uint32_t procs, slots; /* processes that hold; holds of each */
 	uint32_t next; /* number of the process made next */
 	uint32_t holding, turn_over, over;
-	bool settling; /* turns do not count yet */
+	bool uncounted; /* turns do not count yet */
 	uint32_t turn[SPREAD_MAX + 2] __attribute__((aligned(64))); /* of each process: the turn it has */
 	uint32_t samples;
 	double ns[SAMPLES_MAX];
@@ -47,7 +47,7 @@ static bool takes_turns(const struct party *t)
 
 static void add(struct party *t, double ns)
 {
-	if (!t->settling && t->samples < SAMPLES_MAX)
+	if (!t->uncounted && t->samples < SAMPLES_MAX)
 		t->ns[t->samples++] = ns;
 }
 
@@ -148,7 +148,7 @@ static uint32_t whose_turn(const struct party *t, uint32_t turn, uint64_t *rando
 
 static void measure(struct party *t)
 {
-	uint32_t members = t->procs + (t->policy == TRY), all_turns = 1, settled = 0;
+	uint32_t members = t->procs + (t->policy == TRY), all_turns = 1, before = 0;
 	pid_t pid[SPREAD_MAX + 2];
 	uint64_t random = 7;
 
@@ -160,11 +160,11 @@ static void measure(struct party *t)
 			bench_fail("a reader does not get its holds");
 	}
 	if (takes_turns(t)) {
-		settled = t->procs * first_turns[bench_effort];
-		all_turns = settled + turns[bench_effort];
+		before = t->procs * first_turns[bench_effort];
+		all_turns = before + turns[bench_effort];
 	}
 	for (uint32_t turn = 0; turn < all_turns; turn++) {
-		t->settling = turn < settled; /* before the word that ends a wait, which publishes it */
+		t->uncounted = turn < before; /* before the word that ends a wait, which publishes it */
 		bench_set(&t->turn[whose_turn(t, turn, &random)], turn + 1);
 		if (!bench_wait(&t->turn_over, turn + 1, START_MS))
 			bench_fail("a turn does not end");

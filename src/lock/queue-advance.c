@@ -128,6 +128,7 @@ static bool hinted_successor(const struct lockshm *s, uint32_t index, struct qpo
 #define RUN_DIRECT 32  /* readers that a granter wakes one by one behind the first of a run */
 #define RUN_SEGMENT 64 /* of those behind, it wakes two of so many, which wake the others */
 #define RUN_PASSES 2   /* that it wakes of a segment, and each reader that has learned of its grant */
+#define RUN_AWAKE 4    /* so many behind such a reader that are awake: it leaves the rest to them */
 #define RUN_LOOKS 8    /* for a successor while a neighbour leaves */
 
 /* The readers granted last that were left asleep: their positions, since a hint may not be valid when they are
@@ -181,7 +182,8 @@ static void wake_before(struct lockshm *s, const struct qpos *me)
 }
 
 /*
- * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  So
+ * Each wakes two behind it that were granted, sleep, and that no other thread has woken yet, and the one before it.  Where
+ * four behind it are awake and have not entered yet it leaves the rest to them: they come here themselves, from nearer.  So
  * two that are stopped or killed before they get here delay none: of the two at the begin of a segment and the one behind
  * its end, or at the end of the run, one is left.  Nor do more that are neighbours, as those of one process may be.  Of
  * others that stop, death notices and each sleeper's own self-check remain.
@@ -189,12 +191,12 @@ static void wake_before(struct lockshm *s, const struct qpos *me)
 void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t gen)
 {
 	struct qpos at = { index, load_acquire(&s->requests[index].word) }, behind;
-	unsigned hops, woken = 0;
+	unsigned hops, woken = 0, awake = 0;
 
 	if (word_gen(at.word) != gen || word_exclusive(at.word) || !word_holds(at.word))
 		return;
 	wake_before(s, &at);
-	for (hops = 0; hops < RUN_SEGMENT && woken < RUN_PASSES; hops++) {
+	for (hops = 0; hops < RUN_SEGMENT && woken < RUN_PASSES && awake < RUN_AWAKE; hops++) {
 		if (!successor(s, at.index, &behind)) {
 			if (tail_index(load_acquire(&e->tail)) != at.index)
 				(void)queue_advance_tail(s, e);
@@ -205,8 +207,12 @@ void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint
 		/* Here: load its word, which another thread has swapped, then its flag.  Sleeper: store its flag, then load
 		 * its word.  Pairs with the fence in wait_asleep(). */
 		fence_after_rmw();
-		if (word_is(behind.word, REQUEST_GRANTED))
-			woken += queue_wake_granted(s, &behind);
+		if (word_is(behind.word, REQUEST_GRANTED)) {
+			if (queue_wake_granted(s, &behind))
+				woken++;
+			else
+				awake++;
+		}
 		at = behind;
 	}
 }

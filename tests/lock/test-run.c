@@ -243,6 +243,33 @@ START_TEST(one_that_stops_delays_no_other)
 }
 END_TEST
 
+static const unsigned gaps[] = { 1, 2, 3, 8, 9, 40 };
+
+/* Any two of them. */
+START_TEST(two_that_stop_delay_no_other)
+{
+	unsigned n = 150, first, gap, i;
+	lockshm_hold_t hold;
+
+	for (first = 0; first < n; first += 1 + (first % 33 > 2) * 6) {
+		for (gap = 0; gap < sizeof(gaps) / sizeof(gaps[0]); gap++) {
+			bool ran[MOST] = { false };
+
+			begin(&hold, n, n);
+			ran[first] = true;
+			ran[(first + gaps[gap]) % n] = true;
+			while ((i = next_of(ran, n, _i)) < n) {
+				ran[i] = true;
+				queue_wake_run(seg, entry_of(&hold), queue[i].index, queue[i].word);
+			}
+			ck_assert_msg(awake(n) == n, "without %u and %u: %u of %u woken", first, first + gaps[gap],
+				      awake(n), n);
+			clear(&hold, n);
+		}
+	}
+}
+END_TEST
+
 /* A segment's first readers, all that were woken in it, are stopped: it is reached from behind. */
 START_TEST(several_that_stop)
 {
@@ -333,6 +360,7 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, early_readers_and_one_that_stops, 0, 3);
 	tcase_add_test(tc, early_readers_and_two_that_stop);
 	tcase_add_loop_test(tc, one_that_stops_delays_no_other, 0, 3);
+	tcase_add_loop_test(tc, two_that_stop_delay_no_other, 0, 3);
 	tcase_add_loop_test(tc, several_that_stop, 0, 3);
 	tcase_add_loop_test(tc, processes_run_on, 0, 2);
 }
