@@ -247,6 +247,7 @@ static bool pair_round(struct pair *p, unsigned stop, unsigned kill)
 	play(0);
 	stopped = step_to(p->op, s, stop);
 	step_stop(&stopped);
+	scene_writer_runs(s);
 	s->dead[s->n_dead++] = stopped.pid;
 	s->victim_ttl = LOCKSHM_FOREVER;
 	s->result = p->results[1];
