@@ -11,7 +11,7 @@
 
 seconds=${1:-5}
 work=$builddir/check-thread
-suites="tests/lock/test-threads tests/lock/test-one-handle tests/lock/test-one-handle-threads"
+suites="tests/lock/test-threads tests/lock/test-one-handle tests/lock/test-one-handle-threads tests/lock/test-run"
 suites="$suites tests/service/test-loop tests/service/test-loop-cancel tests/service/test-loop-race"
 programs="$suites tests/soak/threads-as-processes"
 TSAN_OPTIONS=suppressions=$srcdir/tests/support/tsan.supp

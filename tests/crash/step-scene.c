@@ -99,11 +99,16 @@ static struct agent_command wants(const struct scene *s, int mode)
 	return c;
 }
 
-void scene_ask(struct scene *s)
+void scene_writer_runs(struct scene *s)
 {
 	if (s->writer_stopped)
 		agent_cont(s->writer);
 	s->writer_stopped = false;
+}
+
+void scene_ask(struct scene *s)
+{
+	scene_writer_runs(s);
 	if (s->holder_holds) {
 		scene_goes_out(s, s->holder);
 		ck_assert_int_ge(agent_release(s->holder), LOCKSHM_LOST);

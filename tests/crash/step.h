@@ -205,6 +205,8 @@ bool step_ended(struct caught *c);
 void scene_open(struct scene *s, const struct step_op *op, int64_t victim_ttl, enum scene_kind kind);
 /* The next round: a key, the arrangement. */
 void scene_begin(struct scene *s, const struct step_op *op);
+/* If the arrangement has stopped the writer, it goes on. */
+void scene_writer_runs(struct scene *s);
 /* The holder lets go; the writer and then the reader ask for the key, unless they wait already. */
 void scene_ask(struct scene *s);
 /* Has @a been granted?  Asserts: alone if exclusive, with a larger token, a report only of processes that died or
