@@ -9,23 +9,6 @@
 
 #include <string.h>
 
-void flights_reset(struct flights *all)
-{
-	size_t i;
-
-	all->free = NULL;
-	all->n = 0;
-	for (i = FLIGHTS_MAX; i-- > 0;) {
-		all->flight[i].next = all->free;
-		all->free = &all->flight[i];
-	}
-}
-
-bool flights_full(const struct flights *all)
-{
-	return !all->free;
-}
-
 static void send_all(struct flight *f, struct bridge *b)
 {
 	size_t k;
@@ -54,7 +37,7 @@ static void fail_without_client(struct flight *f, struct bridge *b)
 
 bool flight_begin(struct flights *all, struct bridge *b, uint32_t i)
 {
-	struct flight *f = all->free;
+	struct flight *f = &all->of[i];
 
 	f->lease = i;
 	f->late = false;
@@ -65,7 +48,6 @@ bool flight_begin(struct flights *all, struct bridge *b, uint32_t i)
 		fail_without_client(f, b);
 		return true;
 	}
-	all->free = f->next;
 	all->n++;
 	b->leases[i].under_way = true;
 	send_all(f, b);
@@ -88,8 +70,6 @@ static void land(struct flights *all, struct bridge *b, struct flight *f)
 		return;
 	}
 	b->leases[f->lease].under_way = false;
-	f->next = all->free;
-	all->free = f;
 	all->n--;
 }
 

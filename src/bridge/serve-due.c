@@ -114,47 +114,26 @@ static bool is_due(const struct leader *v, const struct bridge_lease *l, int64_t
 	       (l->renew_at > now && l->renew_at <= v->b.renew_until);
 }
 
-/* Returns when it is due next; -1 = it is due now, and no flight is free. */
+/* Returns when it is due next. */
 static int64_t decide(struct leader *v, uint32_t i, int64_t now, bool *sent)
 {
 	const struct bridge_lease *l = &v->b.leases[i];
 
 	if (l->under_way)
 		return INT64_MAX;
-	if (is_due(v, l, now)) {
-		if (flights_full(&v->flights))
-			return -1;
+	if (is_due(v, l, now))
 		*sent = flight_begin(&v->flights, &v->b, i) || *sent;
-	}
 	return bridge_lease_active(&v->b, i) && !l->under_way ? bridge_lease_due(l) : INT64_MAX;
-}
-
-/* Of leases from @i up to @end.  @next: lowered to when one is due next.  False = no flight is free. */
-static bool decide_some(struct leader *v, uint32_t i, uint32_t end, int64_t *next, bool *sent)
-{
-	int64_t now = host_now(v->s);
-
-	for (i = bridge_lease_next_active(&v->b, i); i < end; i = bridge_lease_next_active(&v->b, i + 1)) {
-		int64_t due = decide(v, i, now, sent);
-
-		if (due < 0) {
-			v->first = i;
-			return false;
-		}
-		*next = min64(*next, due);
-	}
-	return true;
 }
 
 int64_t serve_decide(struct leader *v, bool *sent)
 {
-	int64_t next = INT64_MAX;
-	uint32_t first = v->first;
+	int64_t next = INT64_MAX, now = host_now(v->s);
+	uint32_t i, n = v->s->n_host_leases;
 
 	*sent = false;
-	v->first = 0;
-	v->b.renew_until = renew_until(v, host_now(v->s));
-	if (decide_some(v, first, v->s->n_host_leases, &next, sent))
-		(void)decide_some(v, 0, first, &next, sent);
+	v->b.renew_until = renew_until(v, now);
+	for (i = bridge_lease_next_active(&v->b, 0); i < n; i = bridge_lease_next_active(&v->b, i + 1))
+		next = min64(next, decide(v, i, now, sent));
 	return next;
 }

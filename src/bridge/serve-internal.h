@@ -18,7 +18,6 @@ struct leader {
 	int64_t scan_at, client_at;
 	struct listener listener;
 	struct flights flights;
-	uint32_t first; /* lease that the next pass begins with: the last one ended before it, with all flights in use */
 	struct server_logs logs;
 	struct bridge_pulse *pulse;
 };
@@ -27,10 +26,7 @@ struct leader {
 void serve_take_rings(struct leader *v);
 void serve_scan(struct leader *v, int64_t now);
 bool serve_take_hints(struct leader *v);
-/*
- * Decides about all that is due.  Returns when something is due next.  With all flights in use the rest waits for a
- * landing, and comes first then.
- */
+/* Decides about all that is due.  Returns when something is due next. */
 int64_t serve_decide(struct leader *v, bool *sent);
 
 #endif

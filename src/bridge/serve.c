@@ -262,13 +262,12 @@ static void forget_all(struct leader *v)
 	redis_client_free(v->b.client);
 	v->b.client = NULL;
 	v->client_at = 0;
-	flights_reset(&v->flights);
+	v->flights.n = 0;
 	for (i = 0; i < v->s->n_host_leases; i++)
 		bridge_lease_forget(&v->b.leases[i]);
 	memset(v->b.active, 0, sizeof(v->b.active));
 	v->b.superseded = false;
 	v->scan_at = 0;
-	v->first = 0;
 }
 
 /* As lead_loop(). */
@@ -344,11 +343,12 @@ int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct
 	v->first_ttl = first_ttl(v);
 	v->b.io_ns = min64(LOCKSHM_MS((int64_t)segment->redis.ttl_ms) / 10, IO_MAX_NS);
 	v->b.leases = calloc(segment->n_host_leases, sizeof(*v->b.leases));
-	flights_reset(&v->flights);
-	err = v->b.leases && snapshot_init(&v->b.snap)
+	v->flights.of = calloc(segment->n_host_leases, sizeof(*v->flights.of));
+	err = v->b.leases && v->flights.of && snapshot_init(&v->b.snap)
 		      ? serve(v, error)
 		      : error_set(error, LOCKSHM_NO_MEMORY, "no memory for the bridge");
 	snapshot_free(&v->b.snap);
+	free(v->flights.of);
 	free(v->b.leases);
 	free(v);
 	return err;

@@ -6,8 +6,8 @@
 #include "redis/client.h"
 #include "redis/nodes.h"
 
-/* Under way at once: one for each server, and some for servers with more leases. */
-#define REDIS_GROUPS (REDIS_SERVERS_MAX + 4)
+/* Under way at once: one for each server, and as many as all leases of a segment fill. */
+#define REDIS_GROUPS (REDIS_SERVERS_MAX + 4096 / REDIS_MANY)
 
 struct redis_group {
 	struct redis_node *node; /* NULL = not in use */

@@ -17,3 +17,8 @@ grep -q "Failed to \(connect\|initialize manager\|get\)" "$dir/stderr" && skip "
 # Of other units of the machine nothing counts.
 grep "lockshm-bridge" "$dir/stderr" >"$dir/stdout" && fail "systemd-analyze complains"
 equal "exit status" "$got" 0
+
+# It does complain of what is wrong, so the silence above means something.
+sed 's/^ProtectHome=yes/ProtectHme=yes/' "$dir/lockshm-bridge@.service" >"$dir/lockshm-bridge-bad@.service"
+systemd-analyze --man=no verify "$dir/lockshm-bridge-bad@web.service" 2>&1 | grep -q "lockshm-bridge-bad.*ProtectHme" ||
+	skip "systemd-analyze looks at nothing here"
