@@ -59,7 +59,7 @@ static bool may_have(const struct redis_vote *v, size_t i)
 	return !v->args.may_have || *v->args.may_have >> i & 1;
 }
 
-/* To a server that has become ready; once more over a new connection, if its own is lost with this release or before it.
+/* To a server that has become ready; once more over a new connection, if its own is lost with this release or before.
  * True = anything was done. */
 static bool release_at(struct redis_quorum *q, struct redis_vote *v, size_t i)
 {

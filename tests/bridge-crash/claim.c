@@ -2,8 +2,8 @@
 /*
  * claim.c - a requester is killed between the claim of a lease record and its use, and at the writes around
  *
- * Each record has a key that this host holds without a lease, so that the claimer takes one in its last pass (claim_any()
- * in hostlease/host-lease.c).  It is stepped by instructions, and killed after one that has changed records, requests,
+ * Each record has a key that this host holds without a lease, so that the claimer takes one in its last pass
+ * (claim_any() in hostlease/host-lease.c).  It is stepped by instructions, and killed after one that has changed records, requests,
  * or the doorbell.  Then the same key and another one are granted at once, under both records of the segment.
  *
  *   claim        some of these points
@@ -97,7 +97,8 @@ static unsigned kill_at(unsigned point, bool *claimed)
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		break;
 	}
-	ck_assert_msg(point != UINT_MAX || (WIFEXITED(status) && WEXITSTATUS(status) == 0), "status %x", (unsigned)status);
+	ck_assert_msg(point != UINT_MAX || (WIFEXITED(status) && WEXITSTATUS(status) == 0), "status %x",
+		      (unsigned)status);
 	*claimed = is_claimed();
 	return n;
 }
