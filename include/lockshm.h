@@ -561,7 +561,13 @@ int lockshm_current(lockshm_t *segment);
  * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
  * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire
  * returns 0, and its report and lockshm_previous() tell of the mark.  A mark keeps its key in the segment.  Without
- * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.  Not with LOCKSHM_GLOBAL.
+ * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
+ *
+ * With LOCKSHM_GLOBAL the mark goes to Redis, and robust requests of all hosts get its status, until one acknowledges:
+ * with a hold, which counts for other hosts from the release of this host's lease, or by lockctl ack.  A host that did
+ * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by the
+ * tag "PID@HOST".  A host whose segment does not know the key as robust leaves no mark for others.  Marks end with the
+ * data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark.
  *
  * Return: 0 held.
  *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage

@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	%D%/queue-state.pml \
 	%D%/queue-words.pml \
 	%D%/queue.pml \
+	%D%/robust-global.pml \
 	%D%/run.sh \
 	%D%/steps-append.pml \
 	%D%/steps-help.pml \

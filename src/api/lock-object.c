@@ -16,8 +16,6 @@ static int check_object(const struct lockshm *s, const struct lockshm_request *q
 
 	if (q->report || q->canceller || q->deadline_ns)
 		return error_set(error, LOCKSHM_INVALID, "a lock object has no report, canceller or deadline_ns");
-	if (global && q->flags & LOCKSHM_ROBUST)
-		return error_set(error, LOCKSHM_INVALID, "%s", ROBUST_IS_LOCAL);
 	if (global && q->key_len > OBJECT_KEY_BYTES)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG,
 				 "a global key of a lock object has at most %d bytes, this one %zu", OBJECT_KEY_BYTES,

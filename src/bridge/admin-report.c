@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/note.h"
 #include "redis/resp.h"
 
 /* Fields of the reply of inspect.lua. */
@@ -20,6 +21,7 @@ enum {
 	AT_QUEUE_ENDS,
 	AT_READER_ENDS,
 	AT_FENCE,
+	AT_NOTE,
 	AT_N
 };
 
@@ -176,6 +178,31 @@ static void report_intent(struct report *r)
 		r->info->mark = &r->intent;
 }
 
+static uint64_t number_at(const struct redis_reply *list, size_t i)
+{
+	size_t len;
+	const char *text = redis_reply_text(redis_reply_at(list, i), &len);
+
+	return text ? (uint64_t)strtoull(text, NULL, 10) : 0;
+}
+
+static void report_damage(struct report *r)
+{
+	struct remote_damage *to = &r->info->damage;
+	struct note_end end;
+	size_t len;
+	const char *why = redis_reply_text(redis_reply_at(at(r, AT_NOTE), 2), &len);
+
+	to->last = number_at(at(r, AT_NOTE), 0);
+	to->good = number_at(at(r, AT_NOTE), 1);
+	if (to->last <= to->good)
+		return;
+	end = note_end(why ? why : "", (int64_t)to->good);
+	to->status = end.died ? LOCKSHM_OWNER_DIED : LOCKSHM_TOOK_OVER_EXPIRED;
+	memcpy(to->host, end.host, sizeof(end.host));
+	to->pid = end.pid;
+}
+
 /* Room for holders and waiters. */
 static bool make_room(struct admin_op *q, const struct redis_reply *reply)
 {
@@ -209,8 +236,6 @@ int admin_report(struct admin_op *q, const struct node *node, remote_fn fn, void
 {
 	struct remote_info info = { .server = redis_conn_label(node->conn), .reason = "" };
 	struct report r = { .q = q, .reply = node->op.inspected, .info = &info };
-	const char *end;
-	size_t len;
 
 	if (node->code) {
 		fail_info(&info, node->why);
@@ -227,8 +252,8 @@ int admin_report(struct admin_op *q, const struct node *node, remote_fn fn, void
 		report_held(&r);
 		report_waiters(&r);
 		report_intent(&r);
-		end = redis_reply_text(redis_reply_at(at(&r, AT_FENCE), 0), &len);
-		info.next_token = end ? (uint64_t)strtoull(end, NULL, 10) : 0;
+		report_damage(&r);
+		info.next_token = number_at(at(&r, AT_FENCE), 0);
 	}
 	return fn(&info, arg);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * admin.c - inspect or release one key in Redis, for an operator: over connections of its own
+ * admin.c - inspect, release or acknowledge one key in Redis, for an operator: over connections of its own
  *
  * Not through the bridge, which may be stuck, or run in another program.  One script to all servers that have the key,
  * at once, with one deadline for connecting and the replies together.  Crash points: a script was executed, or not.
@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "bridge/credentials.h"
+#include "hostlease/host-note.h"
 #include "sys/error.h"
+#include "sys/hash.h"
 
 /* ---------------------------------------------------------------- sending */
 
@@ -256,5 +258,50 @@ int remote_end(struct lockshm *s, const void *key, size_t key_len, const void *v
 	run_script(q, REDIS_FORCE_RELEASE, &args);
 	err = outcome(q);
 	end(q);
+	return err;
+}
+
+/* A reply is enough: nobody has the value, so the script deletes nothing. */
+static int replied(struct admin_op *q)
+{
+	struct node *silent = NULL;
+	size_t i, n = 0;
+
+	for (i = 0; i < q->n; i++) {
+		n += q->nodes[i].code == 0;
+		silent = q->nodes[i].code ? &q->nodes[i] : silent;
+	}
+	return n > q->n / 2 ? 0 : error_set(q->error, LOCKSHM_BRIDGE, "%.230s", silent->why);
+}
+
+/* Requests of this host are told by the note in the segment. */
+static void acknowledge_here(struct lockshm *s, const void *key, size_t key_len, uint64_t last)
+{
+	struct shm_host_lease *r;
+	struct identity id;
+	uint32_t i;
+
+	hash_key(&id, s->hash_secret, key, key_len);
+	i = host_lease_look(s, &id);
+	r = host_lease_at(s, i);
+	if (r && load_relaxed(&r->note_last) <= last)
+		host_note_acknowledge(s, i, load_acquire(&r->word));
+}
+
+int remote_acknowledge(struct lockshm *s, const void *key, size_t key_len, uint64_t last, int64_t timeout_ns,
+		       struct lockshm_error *error)
+{
+	struct script_args args = { .host = "operator", .value = "acknowledged", .close = "c", .last = (int64_t)last };
+	struct admin_op *q;
+	int err;
+
+	err = admin_op_new(&q, s, key, key_len, timeout_ns, error);
+	if (err)
+		return err;
+	run_script(q, REDIS_RELEASE, &args);
+	err = replied(q);
+	end(q);
+	if (!err)
+		acknowledge_here(s, key, key_len, last);
 	return err;
 }

@@ -26,6 +26,15 @@ struct remote_party {
 	int64_t expires_in_ns; /* negative = expired, the next command removes it; LOCKSHM_FOREVER = it has no end */
 };
 
+/* A robust key's note: damaged while a lease up to the token @last ended badly, and none up to that is known as good.  Of a
+ * quorum the highest of both of a majority count. */
+struct remote_damage {
+	uint64_t last, good;
+	int status; /* how it ended, if this server's alone count: enum lockshm_status; 0 = not damaged */
+	char host[24]; /* of the holder; "" = not known */
+	unsigned pid; /* of the holder, on that host; 0 = not known */
+};
+
 /* What one server has of a key. */
 struct remote_info {
 	const char *server; /* as in messages: scheme, host and port, or path */
@@ -39,6 +48,7 @@ struct remote_info {
 	size_t waiters; /* the following ones, hosts in the order of their turns; at most 1000 */
 	const struct remote_party *const *parties;
 	const struct remote_party *mark; /* intent key of a writer that waits for readers to leave; NULL = none */
+	struct remote_damage damage;
 	uint64_t next_token; /* the next holder's token is not smaller; 0 = not known there */
 };
 
@@ -61,5 +71,14 @@ int remote_inspect(struct lockshm *s, const void *key, size_t key_len, int64_t t
  */
 int remote_end(struct lockshm *s, const void *key, size_t key_len, const void *value, size_t value_len,
 	       int64_t timeout_ns, struct lockshm_error *error);
+
+/*
+ * Acknowledges what remote_inspect() has shown: the damage of all leases up to the token @last.  Here, too, if this host
+ * has the key.  With a quorum on all servers; a majority has to reply.  Takes no lock.
+ *
+ * 0; LOCKSHM_BRIDGE (out of reach: it may have been done or not; or it refuses); otherwise as remote_inspect().
+ */
+int remote_acknowledge(struct lockshm *s, const void *key, size_t key_len, uint64_t last, int64_t timeout_ns,
+		       struct lockshm_error *error);
 
 #endif

@@ -6,6 +6,9 @@
  */
 #include "bridge/demand.h"
 
+#include <string.h>
+
+#include "lock/damage.h"
 #include "lock/queue.h"
 #include "lock/table.h"
 
@@ -39,6 +42,12 @@ static void count_request(const struct bridge *b, uint32_t i, uint64_t epoch, co
 	out->blocking = out->blocking || !(flags & REQUEST_TRY);
 }
 
+/* A walk leaves the mark before it unlinks the request. */
+static bool is_torn(uint64_t word)
+{
+	return word_exclusive(word) && (word_is(word, REQUEST_EXPIRED) || word_is(word, REQUEST_DEAD));
+}
+
 struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 {
 	struct demand out = { 0 };
@@ -56,9 +65,12 @@ struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 	out.damaged = b->snap.stable && b->snap.broken;
 	/* A holder may be queued beyond the break. */
 	out.unsure = !b->snap.stable || b->snap.broken;
-	for (k = 0; k < b->snap.n; k++)
+	out.robust = damage_is_robust(&b->s->entries[entry]);
+	for (k = 0; k < b->snap.n; k++) {
 		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
 			count_request(b, i, epoch, &b->snap.requests[k], &out);
+		out.torn = out.torn || is_torn(b->snap.requests[k].word);
+	}
 	if (!entry_is(&b->s->entries[entry], l->id.id, l->id.len))
 		out.unsure = true;
 	return out;
@@ -92,4 +104,30 @@ bool demand_no_holder(const struct bridge *b, uint32_t i, uint64_t epoch, const 
 	if (in->holders || in->damaged)
 		return false;
 	return !in->unsure || !any_record_holds(b, i, epoch);
+}
+
+bool demand_robust(const struct bridge *b, uint32_t i)
+{
+	uint32_t entry = table_lookup(b->s, &b->leases[i].id);
+
+	return entry != ENTRY_NONE && damage_is_robust(&b->s->entries[entry]);
+}
+
+/* The records before the mark: a record is freed after its mark was left. */
+bool demand_torn(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in, uint64_t *mark,
+		 struct lockshm_previous *out)
+{
+	uint32_t entry, k;
+	bool torn = in->torn;
+
+	for (k = 1; in->unsure && !torn && k <= b->s->n_requests; k++) {
+		const struct shm_request *r = &b->s->requests[k];
+
+		torn = is_torn(load_acquire(&r->word)) && request_needs_lease(load_acquire32(&r->flags), i) &&
+		       host_grant_is(load_acquire(&r->host_grant), epoch);
+	}
+	entry = table_lookup(b->s, &b->leases[i].id);
+	memset(out, 0, sizeof(*out));
+	*mark = entry == ENTRY_NONE ? 0 : damage_read(b->s, &b->s->entries[entry], out);
+	return torn || out->status != 0;
 }

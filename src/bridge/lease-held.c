@@ -93,13 +93,16 @@ static bool renews_tokens(const struct bridge *b)
 	return !b->client || redis_client_renews_tokens(b->client);
 }
 
-/* Renew after a third of the ttl, or with others that are renewed now, or after an invalidation. */
-static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n)
+/* Renew after a third of the ttl, or with others that are renewed now, or after an invalidation; or at once for the note
+ * of a key that became robust. */
+static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct demand *in, struct redis_command *cmds,
+		       size_t *n)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 	struct bridge_lease *l = &b->leases[i];
 	int64_t now = host_now(b->s);
-	bool due = l->reverify || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
+	bool unknown = in->robust && !(host_note_bits(r, word) & NOTE_KNOWN);
+	bool due = unknown || l->reverify || now >= renew_at(b, i) || b->renew_until >= l->renew_at;
 
 	if (now < l->next_try || (!due && (!fence_low(fence_left(r)) || !renews_tokens(b))))
 		return wait_until(l, min64(next_look(b, l, now), now < l->next_try ? l->next_try : l->renew_at));
@@ -108,8 +111,11 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, struct redis
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
 	bridge_lease_command(b, l, &cmds[*n], REDIS_RENEW, word);
 	cmds[*n].args.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
-	cmds[*n].plain = cmds[*n].exclusive && cmds[*n].args.stride == 0 &&
+	cmds[*n].plain = cmds[*n].exclusive && cmds[*n].args.stride == 0 && !unknown &&
 			 load_relaxed(&r->other_hosts_waiting) == 0 && l->unverified > 0;
+	/* A majority renews one by one, and so gives servers that have lost the note a new one. */
+	if (in->robust && (!cmds[*n].plain || bridge_is_quorum(b)))
+		bridge_lease_note(b, i, word, &cmds[*n].args);
 	(*n)++;
 	return NEXT_COMMAND;
 }
@@ -209,5 +215,5 @@ enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, stru
 	/* The end of holds cannot be seen any more: the lease expires. */
 	if (in.damaged)
 		return wait_until(l, min64(host_now(b->s) + LOOK_NS, (int64_t)load_acquire(&r->valid_until)));
-	return renew(b, i, word, cmds, n);
+	return renew(b, i, word, &in, cmds, n);
 }

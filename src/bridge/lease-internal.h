@@ -33,4 +33,13 @@ void bridge_lease_log_expiry(struct bridge *b, uint32_t i);
 enum next bridge_lease_at_held(struct bridge *b, uint32_t i, uint64_t word, struct redis_command *cmds, size_t *n);
 enum next bridge_lease_at_lost(struct bridge *b, uint32_t i, uint64_t word);
 
+/* The note of a robust key with the renewal in @args. */
+void bridge_lease_note(struct bridge *b, uint32_t i, uint64_t word, struct script_args *args);
+/* The same for the release: how this host leaves the key. */
+void bridge_lease_close_note(struct bridge *b, uint32_t i, uint64_t word, struct script_args *args);
+/* The reply of a command that makes the note has come. */
+void bridge_lease_apply_note(struct bridge *b, uint32_t i, uint64_t word, const struct script_reply *a);
+/* A release has a reply: Redis has the mark that it took there, so this host need not tell of it. */
+void bridge_lease_note_closed(struct bridge *b, uint32_t i, const struct redis_command *cmd);
+
 #endif

@@ -105,6 +105,7 @@ static void apply_granted(struct bridge *b, uint32_t i, uint64_t word, const str
 	/* Left from a lease that was lost. */
 	store_relaxed(&r->suppress_until, 0);
 	store_relaxed(&r->blocked, 0);
+	bridge_lease_apply_note(b, i, word, &cmd->reply);
 	/* Everything above before the word that makes it count: this CAS, with the loads in enter(). */
 	if (cas_from(&r->word, word, host_lease_with_state(word & ~HOST_LEASE_QUEUED, HOST_LEASE_HELD))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_ACQUIRED, 1);
@@ -236,6 +237,10 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 		return;
 	}
 	bridge_count_add(b->s, BRIDGE_COUNT_RENEWED, 1);
+	if (cmd->args.note) {
+		bridge_lease_apply_note(b, i, word, &cmd->reply);
+		host_lease_signal(r);
+	}
 	l->reverify = false;
 	l->unverified = cmd->batched ? l->unverified - 1 : LOOK_EVERY - 1;
 	host_lease_extend(b->s, r, until);
@@ -248,13 +253,16 @@ static void apply_renewal(struct bridge *b, uint32_t i, uint64_t word, const str
 		      (uint64_t)(cmd->reply.queued > 0 ? cmd->reply.queued : cmd->reply.intent));
 }
 
-static void apply_release(struct bridge *b, uint32_t i, uint64_t word)
+static void apply_release(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
 {
 	struct shm_host_lease *r = &b->s->host_leases[i];
 
 	now_due(b, &b->leases[i]);
-	if (cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE)))
+	if (cas_from(&r->word, word, host_lease_make(host_lease_epoch(word), 0, HOST_LEASE_NONE))) {
 		bridge_count_add(b->s, BRIDGE_COUNT_RELEASED, 1);
+		/* After the word: a leader that finds RELEASING and no mark takes the lease for whole. */
+		bridge_lease_note_closed(b, i, cmd);
+	}
 	host_lease_signal(r);
 }
 
@@ -283,7 +291,12 @@ static size_t undo_late(const struct bridge *b, uint32_t i, uint64_t word, const
 		if (cas(&b->s->host_leases[i].word, &word, word | HOST_LEASE_QUEUED))
 			position = NULL;
 	}
-	return bridge_lease_command_release(b, &b->leases[i], late, cmd->word, position);
+	size_t n = bridge_lease_command_release(b, &b->leases[i], late, cmd->word, position);
+
+	/* Once it is known the epoch had holders, perhaps, and its release says how they ended. */
+	if (cmd->args.note && cmd->exclusive && !(host_note_bits(&b->s->host_leases[i], cmd->word) & NOTE_KNOWN))
+		late[n - 1].args.close = "u";
+	return n;
 }
 
 static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const struct redis_command *cmd)
@@ -306,7 +319,7 @@ static void apply_by_state(struct bridge *b, uint32_t i, uint64_t word, const st
 		break;
 	case HOST_LEASE_RELEASING:
 		if (cmd->script == REDIS_RELEASE)
-			apply_release(b, i, word);
+			apply_release(b, i, word, cmd);
 		break;
 	default:
 		b->leases[i].due = host_now(b->s);

@@ -180,6 +180,9 @@ static void command_acquire(struct bridge *b, uint32_t i, struct redis_command *
 	cmd->args.flags = in->blocking || in->unsure ? "" : "t";
 	/* Before sending: from then on the value may be in Redis. */
 	host_lease_store_asked(b->s, &b->s->host_leases[i]);
+	cmd->args.note = in->robust;
+	if (in->robust)
+		host_note_store_sent(&b->s->host_leases[i], word);
 	l->attempts++;
 }
 
@@ -276,6 +279,7 @@ static enum next at_releasing(struct bridge *b, uint32_t i, uint64_t word, struc
 		return wait_until(l, l->next_try);
 	*n += bridge_lease_command_release(b, l, cmds + *n, word, word & HOST_LEASE_QUEUED ? "xs" : NULL);
 	cmds[*n - 1].args.gap_ms = gap_after(b, i, now);
+	bridge_lease_close_note(b, i, word, &cmds[*n - 1].args);
 	return NEXT_COMMAND;
 }
 

@@ -29,7 +29,7 @@
 #define LOCKSHM_BRIDGE_LEASE_H
 
 #include "redis/client.h"
-#include "hostlease/host-lease.h"
+#include "hostlease/host-note.h"
 #include "lock/snapshot.h"
 
 #define COMMANDS_PER_LEASE 2
@@ -64,6 +64,7 @@ struct bridge_lease {
 	int64_t renew_at;
 	unsigned unverified; /* renewals left that assume an unchanged fence; 0 = read it */
 	int64_t idle_since; /* no demand since; 0 = demand at the last scan */
+	uint64_t mark; /* of this host, that the release under way takes to Redis; 0 = none */
 	uint64_t local_grants; /* at the last decision to suppress the doorbell */
 	int64_t suppressed_at; /* look again then in any case: releases do not ring; 0 = they do */
 };

@@ -23,6 +23,7 @@ libbridge_la_SOURCES = \
 	%D%/lease-held.c \
 	%D%/lease-internal.h \
 	%D%/lease-log.c \
+	%D%/lease-note.c \
 	%D%/lease-reply.c \
 	%D%/lease.c \
 	%D%/lease.h \

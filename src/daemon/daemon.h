@@ -17,6 +17,9 @@
 /** Print what keeps a bridge with these options from serving the segment.  Return: the exit status. */
 int daemon_check(const char *name, bool any_owner, const char *host_name);
 int daemon_release(int argc, char **argv);
+int daemon_ack(int argc, char **argv);
+/** To be freed: how a robust key was damaged. */
+char *format_damage(const struct remote_damage *damage);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
 

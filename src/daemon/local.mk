@@ -5,6 +5,7 @@ if HAVE_BRIDGE
 bin_PROGRAMS += lockshm-bridge
 endif
 lockshm_bridge_SOURCES = \
+	%D%/ack.c \
 	%D%/check.c \
 	%D%/credentials.c \
 	%D%/daemon.h \

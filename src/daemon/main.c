@@ -10,11 +10,13 @@ static const char help_text[] =
 	"       lockshm-bridge --check [--any-owner] [--credentials DIR] [--host-name TEXT] NAME\n"
 	"       lockshm-bridge show [--json|--porcelain] [--escaped] [--credentials DIR] NAME KEY\n"
 	"       lockshm-bridge release [--escaped] [--any-owner] [--credentials DIR] NAME KEY VALUE\n"
+	"       lockshm-bridge ack [--escaped] [--any-owner] [--credentials DIR] NAME KEY\n"
 	"\n"
 	"Obtains the global keys of a segment from Redis, for all processes of this host.\n"
 	"\n"
 	"  show                     print what Redis has of a key\n"
 	"  release                  end the hold in Redis that has VALUE, as show prints it\n"
+	"  ack                      clear the damage of a robust key that Redis has\n"
 	"\n"
 	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
 	"  --check                  print whether a bridge can serve the segment, and what to mend; change nothing\n"
@@ -29,7 +31,7 @@ static const char help_text[] =
 	"      --version            version\n"
 	"\n"
 	"NAME is a segment: /name or name; it may be made later.  With CMD it runs that command beside, and ends with\n"
-	"it.  Segments called show or release are written with the slash.  More: lockshm-bridge(8).\n";
+	"it.  Segments called show, release or ack are written with the slash.  More: lockshm-bridge(8).\n";
 
 static void __attribute__((noreturn)) help(void)
 {
@@ -55,6 +57,10 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "release")) {
 		subject_command("release");
 		return program_end(daemon_release(argc - 1, argv + 1));
+	}
+	if (!strcmp(argv[1], "ack")) {
+		subject_command("ack");
+		return program_end(daemon_ack(argc - 1, argv + 1));
 	}
 	return program_end(daemon_serve(argc, argv));
 }

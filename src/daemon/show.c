@@ -91,6 +91,25 @@ static void parties_json(struct json *json, const char *name, const struct remot
 	json_close(json, ']');
 }
 
+static const char *damage_name(const struct remote_damage *damage)
+{
+	return damage->status == LOCKSHM_OWNER_DIED ? "OWNER_DIED" : "TOOK_OVER_EXPIRED";
+}
+
+static void damage_json(struct json *json, const struct remote_damage *damage)
+{
+	if (!damage->status) {
+		json_null(json, "damage");
+		return;
+	}
+	json_open(json, "damage", '{');
+	json_text(json, "status", damage_name(damage));
+	json_text(json, "host", *damage->host ? damage->host : NULL);
+	json_uint(json, "pid", damage->pid);
+	json_uint(json, "token", damage->last);
+	json_close(json, '}');
+}
+
 static int server_json(const struct remote_info *info, void *arg)
 {
 	struct json *json = arg;
@@ -106,6 +125,7 @@ static int server_json(const struct remote_info *info, void *arg)
 		parties_json(json, "holders", info->parties, info->holders, false);
 		parties_json(json, "waiters", info->waiters ? info->parties + info->holders : NULL, info->waiters, true);
 		party_json(json, "mark", info->mark, false);
+		damage_json(json, &info->damage);
 	}
 	json_close(json, '}');
 	return 0;
@@ -143,6 +163,16 @@ static void party_porcelain(FILE *out, const char *what, const struct remote_inf
 	fputc('\n', out);
 }
 
+static void damage_porcelain(FILE *out, const struct remote_info *info)
+{
+	const struct remote_damage *damage = &info->damage;
+
+	fputs("redis-damage", out);
+	put_column(out, info->server, strlen(info->server));
+	put_column(out, damage->host, strlen(damage->host));
+	fprintf(out, "\t%s\t%u\t%" PRIu64 "\n", damage_name(damage), damage->pid, damage->last);
+}
+
 static int server_porcelain(const struct remote_info *info, void *arg)
 {
 	FILE *out = arg;
@@ -157,6 +187,8 @@ static int server_porcelain(const struct remote_info *info, void *arg)
 		party_porcelain(out, i < info->holders ? "redis-holder" : "redis-waiter", info, info->parties[i]);
 	if (info->mark)
 		party_porcelain(out, "redis-mark", info, info->mark);
+	if (info->damage.status)
+		damage_porcelain(out, info);
 	return 0;
 }
 
@@ -205,6 +237,24 @@ static char *format_state(const struct remote_info *info)
 	}
 }
 
+char *format_damage(const struct remote_damage *damage)
+{
+	const char *what = damage->status == LOCKSHM_OWNER_DIED ? "a holder died" : "a holder or its host lost the lock";
+	char *pid = damage->pid ? format_text(", pid %u", damage->pid) : format_text("%s", "");
+	char *text = format_text("%s%s%s%s", what, *damage->host ? ": host " : "", damage->host, pid);
+
+	free(pid);
+	return text;
+}
+
+static void damage_human(FILE *out, const struct remote_damage *damage)
+{
+	char *text = format_damage(damage);
+
+	fprintf(out, "  damaged: %s\n", text);
+	free(text);
+}
+
 static int server_human(const struct remote_info *info, void *arg)
 {
 	char *text = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
@@ -217,6 +267,8 @@ static int server_human(const struct remote_info *info, void *arg)
 		parties_human(out, "HELD BY", info->parties, info->holders, false);
 		if (info->mark)
 			parties_human(out, "INTENT OF", &info->mark, 1, false);
+		if (info->damage.status)
+			damage_human(out, &info->damage);
 		parties_human(out, "WAITING, IN ORDER", info->waiters ? info->parties + info->holders : NULL,
 			       info->waiters, true);
 	}

@@ -16,6 +16,8 @@
  */
 #include "global/acquire.h"
 
+#include <string.h>
+
 #include "global/lease-wait.h"
 #include "hold/acquire.h"
 #include "hold/barge.h"
@@ -93,6 +95,10 @@ static int with_local(struct blocked *b, int status)
 	if (!(g->q->flags & ACQUIRE_OUTSIDE) && hold_go_inside(b->hold) < 0)
 		return give_up(b, LEASE_AGAIN);
 	token = lease_wait_fill(g, hold_of(b->hold));
+	if (g->q->report && status != LOCKSHM_LOCAL_ONLY)
+		memset(&g->q->report->previous, 0, sizeof(g->q->report->previous));
+	if (status != LOCKSHM_LOCAL_ONLY)
+		status = lease_wait_status(g, g->q, acquire_status(g->s, g->q, hold_of(b->hold)));
 	if (token)
 		count_event(b->self, COUNT_GLOBAL);
 	if (g->q->report)
@@ -130,7 +136,8 @@ static int acquire_once(struct blocked *b)
 	struct lockshm_request q = *g->q;
 	int status;
 
-	q.flags = (q.flags & ~(LOCKSHM_GLOBAL | ACQUIRE_TRY)) | ACQUIRE_OUTSIDE;
+	/* Told and acknowledged once it is held. */
+	q.flags = (q.flags & ~(LOCKSHM_GLOBAL | ACQUIRE_TRY | LOCKSHM_ACKNOWLEDGE)) | ACQUIRE_OUTSIDE;
 	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
 	if (lease_is_try(g->q))

@@ -55,8 +55,6 @@ int lease_wait_check(const struct lockshm *s, const struct lockshm_request *q, s
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
 		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
 				 q->redis_policy);
-	if (q->flags & LOCKSHM_ROBUST)
-		return error_set(error, LOCKSHM_INVALID, "%s", ROBUST_IS_LOCAL);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;
@@ -80,6 +78,7 @@ static bool usable(const struct lease_wait *g, uint64_t word, int64_t now)
 
 	return host_lease_state(word) == HOST_LEASE_HELD &&
 	       (g->q->mode == LOCKSHM_SHARED || (word & HOST_LEASE_EXCLUSIVE)) &&
+	       (!(g->q->flags & LOCKSHM_ROBUST) || host_note_bits(l, word) & NOTE_KNOWN) &&
 	       host_lease_good(g->s, word, load_acquire(&l->valid_until), now + LOCKSHM_MS(HOST_LEASE_GRANT_MIN_MS)) &&
 	       !host_lease_exhausted(g->s, l, now) && host_lease_is(l, &g->id);
 }
@@ -354,6 +353,24 @@ void lease_wait_go_local(const struct lease_wait *g)
 
 	store_release32(&r->flags, request_make_local(load_relaxed32(&r->flags)));
 	host_lease_ring(g->s, g->lease);
+}
+
+int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *q, int status)
+{
+	struct lockshm_previous there;
+
+	if (!g->fence || (!(q->flags & LOCKSHM_ROBUST) && !q->report))
+		return status;
+	host_note_read(g->s, g->lease, g->word, &there);
+	if (!there.status)
+		return status;
+	if (q->flags & LOCKSHM_ACKNOWLEDGE)
+		host_note_acknowledge(g->s, g->lease, g->word);
+	if (status)
+		return status;
+	if (q->report && !q->report->previous.status)
+		q->report->previous = there;
+	return q->flags & LOCKSHM_ROBUST ? there.status : 0;
 }
 
 uint64_t lease_wait_fill(const struct lease_wait *g, struct hold *h)

@@ -19,7 +19,7 @@
 #define LOCKSHM_GLOBAL_LEASE_WAIT_H
 
 #include "hold/acquire.h"
-#include "hostlease/host-lease.h"
+#include "hostlease/host-note.h"
 #include "sys/futex.h"
 #include "sys/hash.h"
 
@@ -100,6 +100,10 @@ void lease_wait_withdraw(const struct lease_wait *g);
 
 /* Policy local-only: hold on this host alone, and withdraw the demand. */
 void lease_wait_go_local(const struct lease_wait *g);
+
+/* The status of a hold under the lease, or without one, whose status by the mark of this host is @status: a robust request
+ * is told of that, or else of the bad end that the note in Redis had; with LOCKSHM_ACKNOWLEDGE both are acknowledged. */
+int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *q, int status);
 
 /* @h is filled for the record: it holds under the lease, or on this host alone.  Returns its token. */
 uint64_t lease_wait_fill(const struct lease_wait *g, struct hold *h);

@@ -70,8 +70,6 @@ int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, s
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", q->flags);
 	if ((q->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
 		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
-	if (q->flags & LOCKSHM_ROBUST && q->flags & LOCKSHM_GLOBAL)
-		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_ROBUST is for keys of this host, not LOCKSHM_GLOBAL");
 	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");

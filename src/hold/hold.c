@@ -11,6 +11,7 @@
 #include "hold/acquire.h"
 #include "hold/barge.h"
 #include "hold/hold-access.h"
+#include "hostlease/host-note.h"
 #include "lock/damage.h"
 #include "lock/guest.h"
 #include "lock/queue.h"
@@ -151,6 +152,22 @@ static int forget_bargeable(struct access *g, int outcome)
 	return finish(g, outcome);
 }
 
+/*
+ * The host lease is lost, so another host may have the key: ended as the bridge ends it, so that it leaves its mark.
+ * Crash point: EXPIRED and linked, as after an end by others.
+ */
+static int release_lost(struct access *g)
+{
+	uint64_t w = load_acquire(&g->r->word);
+
+	while (access_granted(g, w))
+		if (cas(&g->r->word, &w, word_with_state(w, REQUEST_EXPIRED))) {
+			(void)queue_advance_tail(g->s, g->e);
+			break;
+		}
+	return finish(g, access_lost(g));
+}
+
 static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
 	struct grant mine;
@@ -168,8 +185,8 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 		return hold_leave(&g, LOCKSHM_INVALID);
 	outcome = access_late_or_ok(&g);
 	if (unlikely(outcome == LOCKSHM_LOST))
-		(void)access_lost(&g);
-	else if (unlikely(cooldown_ns != 0))
+		return release_lost(&g);
+	if (unlikely(cooldown_ns != 0))
 		return release_closed(&g, cooldown_ns, outcome);
 	mine = (struct grant){ access_gen(&g), g.h->grant.ticket, 0 };
 	if (likely(queue_pop_owned(g.s, g.e, g.h->index, &mine, g.owner, g.h->moved)))
@@ -369,6 +386,8 @@ LOCKSHM_EXPORT int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_p
 	if (err)
 		return err;
 	(void)damage_read(g.s, g.e, previous);
+	if (!previous->status && g.h->host_lease)
+		host_note_read(g.s, g.h->host_lease - 1, g.h->host_lease_word, previous);
 	if (lasts(&g))
 		return hold_leave(&g, 0);
 	memset(previous, 0, sizeof(*previous));
@@ -388,5 +407,7 @@ LOCKSHM_EXPORT int lockshm_acknowledge(lockshm_hold_t *hold)
 		if (!lasts(&g))
 			return hold_leave(&g, access_lost(&g));
 	} while (damage_is_mark(seen) && !damage_acknowledge(g.e, seen));
+	if (g.h->host_lease)
+		host_note_acknowledge(g.s, g.h->host_lease - 1, g.h->host_lease_word);
 	return hold_leave(&g, 0);
 }

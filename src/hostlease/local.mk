@@ -3,6 +3,8 @@
 liblockshm_internal_la_SOURCES += \
 	%D%/host-lease.c \
 	%D%/host-lease.h \
+	%D%/host-note.c \
+	%D%/host-note.h \
 	%D%/leader.c \
 	%D%/leader.h \
 	$(end)

@@ -76,32 +76,39 @@ static void select_marks(struct lockshm_marks *marks, struct arguments *args, in
 	marks->older_than_ns = args->older_than_ns;
 }
 
-static int get_previous(const struct lockshm_lock_info *lock, void *arg)
+struct found {
+	struct lockshm_previous previous;
+	bool global;
+};
+
+static int get_mark(const struct lockshm_lock_info *lock, void *arg)
 {
-	*(struct lockshm_previous *)arg = lock->previous;
+	*(struct found *)arg = (struct found){ lock->previous, lock->global };
 	return 0;
 }
 
-static int clear_one(lockshm_t *segment, struct lockshm_marks *marks)
+/** Of a global key also in Redis, which may have it alone. */
+static int clear_one(lockshm_t *segment, struct lockshm_marks *marks, const char *name, bool any_owner)
 {
-	struct lockshm_previous previous = { .status = 0 };
-	int code = lockshm_show_lock(segment, marks->key, marks->key_len, get_previous, &previous);
+	struct key key = { .bytes = marks->key, .len = marks->key_len };
+	struct found found = { .global = false };
+	int code = lockshm_show_lock(segment, marks->key, marks->key_len, get_mark, &found);
 	size_t count = 0;
 	char *text;
 
-	marks->token = previous.token;
-	if (code >= 0 && previous.status)
+	marks->token = found.previous.token;
+	if (code >= 0 && found.previous.status)
 		code = lockshm_acknowledge_marks(segment, marks, &count);
 	if (code < 0)
 		return failed(code, NULL);
-	if (!count) {
-		puts(previous.status ? "the damage mark has changed meanwhile" : "no damage mark");
-		return EXIT_OK;
+	if (count) {
+		text = format_previous(&found.previous);
+		printf("cleared: %s\n", text);
+		free(text);
+	} else {
+		puts(found.previous.status ? "the damage mark has changed meanwhile" : "no damage mark");
 	}
-	text = format_previous(&previous);
-	printf("cleared: %s\n", text);
-	free(text);
-	return EXIT_OK;
+	return count && !found.global ? EXIT_OK : remote_ack(segment, name, key, any_owner);
 }
 
 static int clear_all(lockshm_t *segment, const struct lockshm_marks *marks)
@@ -129,7 +136,7 @@ int lockctl_ack(int argc, char **argv)
 	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = marks.key ? clear_one(segment, &marks) : clear_all(segment, &marks);
+	status = marks.key ? clear_one(segment, &marks, name, args.any_owner) : clear_all(segment, &marks);
 	lockshm_close(segment);
 	return status;
 }

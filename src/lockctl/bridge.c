@@ -224,11 +224,12 @@ void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner)
 
 /* --- One key in Redis -------------------------------------------------------------------------------- */
 
-/** Output of "show" in @format; to be freed; NULL and no reason = a segment without Redis. */
-static char *show_remote(lockshm_t *segment, const char *format, const char *name, struct key key, char **why)
+/** Output of @command about a key; to be freed; NULL and no reason = a segment without Redis. */
+static char *ask_remote(lockshm_t *segment, const char *command, const char *option, const char *name, struct key key,
+			char **why)
 {
 	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
-	const char *arguments[8] = { PROGRAM, "show", "--escaped" };
+	const char *arguments[8] = { PROGRAM, command, "--escaped" };
 	char *escaped = NULL, *text;
 	size_t size = 0, n = 3;
 	FILE *out;
@@ -239,8 +240,8 @@ static char *show_remote(lockshm_t *segment, const char *format, const char *nam
 	out = checked(open_memstream(&escaped, &size));
 	put_word(out, key.bytes, key.len);
 	fclose(out);
-	if (format)
-		arguments[n++] = format;
+	if (option)
+		arguments[n++] = option;
 	arguments[n++] = "--";
 	arguments[n++] = name;
 	arguments[n] = checked(escaped);
@@ -251,7 +252,7 @@ static char *show_remote(lockshm_t *segment, const char *format, const char *nam
 
 void remote_json(struct json *json, lockshm_t *segment, const char *name, struct key key)
 {
-	char *why, *text = show_remote(segment, "--json", name, key, &why);
+	char *why, *text = ask_remote(segment, "show", "--json", name, key, &why);
 
 	if (text)
 		json_raw(json, "redis", text);
@@ -269,7 +270,7 @@ void remote_json(struct json *json, lockshm_t *segment, const char *name, struct
 
 void remote_porcelain(FILE *out, lockshm_t *segment, const char *name, struct key key)
 {
-	char *why, *text = show_remote(segment, "--porcelain", name, key, &why);
+	char *why, *text = ask_remote(segment, "show", "--porcelain", name, key, &why);
 
 	if (text)
 		fputs(text, out);
@@ -284,7 +285,7 @@ void remote_porcelain(FILE *out, lockshm_t *segment, const char *name, struct ke
 
 void remote_human(FILE *out, lockshm_t *segment, const char *name, struct key key)
 {
-	char *why, *text = show_remote(segment, NULL, name, key, &why);
+	char *why, *text = ask_remote(segment, "show", NULL, name, key, &why);
 
 	if (text)
 		fputs(text, out);
@@ -292,4 +293,18 @@ void remote_human(FILE *out, lockshm_t *segment, const char *name, struct key ke
 		fprintf(out, "redis    %s\n", why);
 	free(text);
 	free(why);
+}
+
+int remote_ack(lockshm_t *segment, const char *name, struct key key, bool any_owner)
+{
+	char *why, *text = ask_remote(segment, "ack", any_owner ? "--any-owner" : NULL, name, key, &why);
+	int status = why ? EXIT_FAILED : EXIT_OK;
+
+	if (text)
+		fputs(text, stdout);
+	if (why)
+		message("the damage in Redis: %s", why);
+	free(text);
+	free(why);
+	return status;
 }

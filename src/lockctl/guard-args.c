@@ -163,8 +163,6 @@ static void check_together(const struct guard *guard)
 		usage_error("--cooldown needs an exclusive lock: leave out -s");
 	if (request->flags & LOCKSHM_ACKNOWLEDGE && !(request->flags & LOCKSHM_ROBUST))
 		usage_error("--acknowledge needs --robust");
-	if (request->flags & LOCKSHM_ROBUST && request->flags & LOCKSHM_GLOBAL)
-		usage_error("--robust does not go with --global: no host learns of the damage of another");
 	if (request->max_hold_ns && request->ttl_ns == LOCKSHM_FOREVER)
 		usage_error("--max-hold needs a lease: leave out -t none");
 }

@@ -118,8 +118,6 @@ static void complete_request(struct guard *guard, lockshm_t *segment)
 	(void)lockshm_show_lock(segment, guard->key.bytes, guard->key.len, take_global, guard);
 	if (guard->request.redis_policy && !(guard->request.flags & LOCKSHM_GLOBAL))
 		usage_error("--redis-policy needs --global");
-	if (guard->request.flags & LOCKSHM_ROBUST && guard->request.flags & LOCKSHM_GLOBAL)
-		usage_error("--robust does not go with a global key: no host learns of the damage of another");
 }
 
 bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)

@@ -330,8 +330,13 @@ char *format_previous(const struct lockshm_previous *previous)
 	char *age = format_duration(previous->age_ns);
 	char *owner = previous->pid ? format_owner(previous->pid, previous->tid, previous->tag, true) :
 				      format_text("no longer known");
-	char *text = format_text("%s: pid %s, %s ago, token %" PRIu64 "; %s", words[0], owner, age, previous->token, words[1]);
+	char *tag = visible(previous->tag, strnlen(previous->tag, sizeof(previous->tag)));
+	char *text = previous->pid || !strchr(tag, '@') ?
+			     format_text("%s: pid %s, %s ago, token %" PRIu64 "; %s", words[0], owner, age,
+					 previous->token, words[1]) :
+			     format_text("%s: %s, token %" PRIu64 "; %s", words[0], tag, previous->token, words[1]);
 
+	free(tag);
 	free(owner);
 	free(age);
 	return text;

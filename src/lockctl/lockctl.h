@@ -91,6 +91,8 @@ void bridge_start_if_none(lockshm_t *segment, const char *name, bool any_owner);
 void remote_json(struct json *json, lockshm_t *segment, const char *name, struct key key);
 void remote_porcelain(FILE *out, lockshm_t *segment, const char *name, struct key key);
 void remote_human(FILE *out, lockshm_t *segment, const char *name, struct key key);
+/** The damage of the key in Redis is cleared, and reported.  Return: the exit status. */
+int remote_ack(lockshm_t *segment, const char *name, struct key key, bool any_owner);
 
 /* --- lockctl/guard-args.c, guard.c: a command, or a descriptor, and its lock ---------------------------- */
 

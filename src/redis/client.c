@@ -147,6 +147,10 @@ static void take_result(struct redis_client *client, struct redis_command *cmd)
 	cmd->reply.kind = REDIS_KIND_NONE;
 	cmd->reply.left_ms = v->lease.left_ms;
 	cmd->reply.fence = v->lease.fence;
+	cmd->reply.noted = v->lease.noted || cmd->script == REDIS_RELEASE;
+	cmd->reply.bad = cmd->script == REDIS_RELEASE ? (size_t)v->lease.bad > client->n_quorum / 2 : v->lease.bad;
+	cmd->reply.good = v->lease.good;
+	memcpy(cmd->reply.why, v->lease.why, sizeof(cmd->reply.why));
 	cmd->valid_until = v->lease.valid_until;
 }
 

@@ -19,6 +19,8 @@ libredis_la_SOURCES = \
 	%D%/names.h \
 	%D%/nodes.c \
 	%D%/nodes.h \
+	%D%/note.c \
+	%D%/note.h \
 	%D%/pipeline.c \
 	%D%/pipeline.h \
 	%D%/quorum-fence.c \

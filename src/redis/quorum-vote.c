@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "sys/min.h"
+
 enum phase { GATHER, ASK, RAISE, TAKE_BACK };
 
 /* Time for the release after a failed acquire. */
@@ -115,6 +117,7 @@ static bool step_release(struct redis_quorum *q, struct redis_vote *v)
 		if (!v->round->sent[i] || !v->round->ops[i].done || v->round->ops[i].code)
 			continue;
 		done++;
+		v->lease.bad += v->round->ops[i].reply.bad;
 		if (v->args.may_have)
 			*v->args.may_have &= ~(1U << i);
 	}
@@ -199,6 +202,36 @@ static void begin_acquire(struct redis_quorum *q, struct redis_vote *v)
 	ask(q, v, ASK, v->script, &once);
 }
 
+/* The note of a robust key as those have it that agreed: what two majorities know one server of both knows. */
+static void take_note(struct redis_quorum *q, struct redis_vote *v, const struct round *r, enum redis_status yes)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++) {
+		const struct script_reply *a = &r->ops[i].reply;
+
+		if (!r->sent[i] || !r->ops[i].done || r->ops[i].code || a->status != yes || !a->noted)
+			continue;
+		v->lease.noted = true;
+		v->lease.good = max64(v->lease.good, a->good);
+		if (a->bad < v->lease.bad || (a->bad == v->lease.bad && strchr(a->why, 'l')))
+			continue;
+		v->lease.bad = a->bad;
+		memcpy(v->lease.why, a->why, sizeof(v->lease.why));
+	}
+}
+
+/* Has the majority that agreed on the token opened the note with it?  Alike, as it took or did not take what was asked. */
+static bool note_is_open(const struct redis_quorum *q, const struct redis_vote *v)
+{
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (quorum_fence_taken(v->round, i) == v->lease.fence)
+			return v->round->ops[i].reply.noted;
+	return false;
+}
+
 /*
  * Takes a token above all that this majority has given out, and makes it known to a majority of those that have granted
  * before it is used.  Others do not count: a host that has the key there took its number before, and may yet get a
@@ -210,8 +243,10 @@ static void raise_fence(struct redis_quorum *q, struct redis_vote *v)
 	struct script_args raise = v->args;
 	size_t i;
 
+	take_note(q, v, granted, REDIS_GRANTED);
 	v->lease.fence = quorum_fence_highest(q, granted);
 	raise.fence = v->lease.fence + v->args.stride;
+	raise.note = v->args.note && v->script == REDIS_ACQUIRE_X;
 	v->phase = RAISE;
 	v->round = round_new(q, v->keys, &v->args);
 	for (i = 0; v->round && i < q->n; i++)
@@ -238,7 +273,8 @@ static void acquire_decided(struct redis_quorum *q, struct redis_vote *v, struct
 					       REDIS_UNREACHABLE);
 	} else if (!long_enough(q, v)) {
 		end_acquire(q, v, redis_fail(&q->error, REDIS_UNKNOWN, "granted, but too late to be of use"));
-	} else if ((v->lease.fence = quorum_fence_agreed(q, v->round))) {
+	} else if ((v->lease.fence = quorum_fence_agreed(q, v->round)) && (!v->args.note || note_is_open(q, v))) {
+		take_note(q, v, v->round, REDIS_GRANTED);
 		v->lease.status = REDIS_GRANTED;
 		end_acquire(q, v, 0);
 	} else {
@@ -253,6 +289,7 @@ static void raise_decided(struct redis_quorum *q, struct redis_vote *v, struct t
 			    redis_fail(&q->error, REDIS_UNKNOWN, "granted, but the fence is not known to a majority"));
 		return;
 	}
+	take_note(q, v, v->round, REDIS_DONE);
 	v->lease.status = REDIS_GRANTED;
 	end_acquire(q, v, 0);
 }
@@ -311,6 +348,7 @@ static void renew_decided(struct redis_quorum *q, struct redis_vote *v, struct t
 	v->lease.decided = redis_now();
 	v->lease.valid_until = redis_valid_until(v->lease.began, v->args.ttl_ms);
 	v->lease.servers = t.yes;
+	take_note(q, v, v->round, REDIS_DONE);
 	refill(q, v);
 	end(q, v, 0);
 }

@@ -34,6 +34,10 @@ struct redis_lock {
 	int64_t fence; /* first of args.stride tokens */
 	unsigned servers; /* that agreed by then */
 	bool sent; /* acquire: a server may have received it */
+	/* As in struct script_reply, the highest of a majority; of a release @bad counts servers. */
+	bool noted;
+	int64_t bad, good;
+	char why[REDIS_WHY_BYTES];
 	int64_t left_ms; /* busy: longest time that a blocking lease may last, as far as known */
 };
 

@@ -69,6 +69,20 @@ static void add_flags(struct redis_op *op, const char *flags)
 	snprintf(op->args[op->n_args++], sizeof(op->args[0]), "%s%s", flags ? flags : "", op->proves ? "l" : "");
 }
 
+/* Of plain keys no byte. */
+static void add_note(struct redis_op *op, int64_t note)
+{
+	if (note)
+		add_number(op, note);
+}
+
+static void add_closing(struct redis_op *op, const struct script_args *w)
+{
+	add_text(op, w->close);
+	add_number(op, w->last);
+	add_text(op, w->how);
+}
+
 /* The arguments after host and value, in the order that the heads of the scripts list. */
 static void collect(struct redis_op *op, const struct script_args *w)
 {
@@ -80,19 +94,24 @@ static void collect(struct redis_op *op, const struct script_args *w)
 		add_number(op, w->waiter_ttl_ms);
 		add_flags(op, w->flags);
 		add_number(op, w->clock_us);
+		add_note(op, w->note);
 		break;
 	case REDIS_RENEW:
 		add_number(op, w->ttl_ms);
 		add_number(op, w->stride);
+		add_note(op, w->note);
 		break;
 	case REDIS_RELEASE:
 		add_number(op, w->gap_ms);
+		if (w->close)
+			add_closing(op, w);
 		break;
 	case REDIS_LEAVE:
 		add_text(op, w->flags);
 		break;
 	case REDIS_FENCE:
 		add_number(op, w->fence);
+		add_note(op, w->note);
 		break;
 	default:
 		break;
@@ -109,7 +128,7 @@ static size_t many_keys(const struct redis_many *m)
 }
 
 #define ARGS_MAX (3 + MANY_KEYS * REDIS_MANY + 1 + REDIS_MANY)
-_Static_assert(ARGS_MAX > 3 + REDIS_KEYS + 2 + 6, "a script about one lock has no more arguments than one about many");
+_Static_assert(ARGS_MAX > 3 + REDIS_KEYS + 2 + 7, "a script about one lock has no more arguments than one about many");
 
 struct args {
 	const char *at[ARGS_MAX];
@@ -274,6 +293,21 @@ static bool in_bounds(const struct script_reply *a)
 	return a->queued >= 0 && a->position >= 0 && a->left_ms >= -2 && a->fence >= 0 && a->fence < TOKEN_MAX;
 }
 
+/* Three more where the key has a note: the tokens of the last bad and good leases, and how the former ended. */
+static bool parse_note(struct script_reply *a, const struct redis_reply *r)
+{
+	size_t len;
+	const char *why = redis_reply_text(redis_reply_at(r, 11), &len);
+
+	if (redis_reply_count(r) != 12 || !is_integer(r, 9) || !is_integer(r, 10) || !why)
+		return false;
+	a->noted = true;
+	a->bad = redis_reply_integer(redis_reply_at(r, 9), 0);
+	a->good = redis_reply_integer(redis_reply_at(r, 10), 0);
+	snprintf(a->why, sizeof(a->why), "%.*s", (int)(len < sizeof(a->why) ? len : sizeof(a->why) - 1), why);
+	return a->bad >= 0 && a->bad < TOKEN_MAX && a->good >= 0 && a->good < TOKEN_MAX;
+}
+
 /* { status, ms, queue length, position, ms left, kind, holder, fence, intent } */
 static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 {
@@ -287,7 +321,7 @@ static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 					holder ? holder : "?");
 	a->status = (enum redis_status)lookup(statuses, redis_reply_at(r, 0));
 	a->kind = (enum redis_kind)lookup(kinds, redis_reply_at(r, 5));
-	if (redis_reply_count(r) != 9 || !a->status || !a->kind || !holder || !are_numbers(r))
+	if ((redis_reply_count(r) != 9 && !parse_note(a, r)) || !a->status || !a->kind || !holder || !are_numbers(r))
 		return not_understood(op);
 	a->server_ms = redis_reply_integer(redis_reply_at(r, 1), 0);
 	a->queued = redis_reply_integer(redis_reply_at(r, 2), 0);

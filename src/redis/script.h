@@ -66,6 +66,11 @@ struct script_args {
 	/* A majority's servers that may have the value, by number: set by what is sent, cleared by releases; NULL = any
 	 * may.  Must stay like the value. */
 	uint32_t *may_have;
+	/* The note of a robust key; the heads of the scripts have the meaning. */
+	int64_t note; /* acquire, renew: its number; acquire, fence: 1 = that of the last token; 0 = a plain key */
+	const char *close; /* release: "c", "d", "k", "u"; NULL = no note */
+	int64_t last; /* the highest token of that lease */
+	char how[24]; /* "d": how the holder ended, and its pid; "k": the last token of what was told */
 };
 
 enum redis_status {
@@ -97,6 +102,8 @@ enum redis_absent {
 	REDIS_ABSENT_TAKEN, /* another writer had it */
 };
 
+#define REDIS_WHY_BYTES 64
+
 struct script_reply {
 	enum redis_status status;
 	enum redis_kind kind;
@@ -108,6 +115,9 @@ struct script_reply {
 	bool intent; /* the intent key of another writer exists */
 	char holder[96]; /* value; for KIND_QUEUE a host id.  Cut if longer */
 	size_t holder_len;
+	bool noted; /* the reply has a note; of a release: 1 in @bad = it was this lease's */
+	int64_t bad, good; /* the key is damaged while bad is above good */
+	char why[REDIS_WHY_BYTES]; /* number, kind, host, pid */
 };
 
 /* Writers' leases with one ttl, renewed by one script while nothing else is to be done for them; see renew-many.lua. */
@@ -136,7 +146,7 @@ struct redis_op {
 	bool proves; /* takes the long path: if granted, no right is missing */
 	uint64_t generation, number;
 	int n_args;
-	char args[6][24];
+	char args[7][24];
 	const char *value;
 	size_t value_len;
 };

@@ -5,8 +5,6 @@
 
 #include "segment/segment.h"
 
-#define ROBUST_IS_LOCAL "LOCKSHM_ROBUST is for keys of this host, and the segment makes this one global"
-
 /* Is @rule "*", or prefixes separated by commas?  LOCKSHM_INVALID. */
 MUST_CHECK int global_keys_check(const char *rule, struct lockshm_error *error);
 

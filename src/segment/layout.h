@@ -34,7 +34,7 @@
 	_Static_assert(offsetof(type, field) == (n), #type "." #field " must be at byte " #n)
 
 #define SHM_MAGIC UINT64_C(0x314d48534b434f4c) /* "LOCKSHM1" */
-#define SHM_FORMAT 15u
+#define SHM_FORMAT 16u
 #define SHM_CANARY UINT32_C(0x01020304)
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -250,7 +250,7 @@ enum host_lease_state {
 };
 
 #define HOST_LEASE_KEY_WORDS 80
-#define HOST_LEASE_REASON_WORDS 32
+#define HOST_LEASE_REASON_WORDS 28
 
 struct shm_host_lease {
 	uint64_t word;		      /*   0 cas */
@@ -271,6 +271,10 @@ struct shm_host_lease {
 	uint64_t suppress_until;      /* 120 bridge: host time until which releases need not ring; 0 = they must */
 	uint64_t key[HOST_LEASE_KEY_WORDS];	  /* 128 claimer: the whole key */
 	uint64_t reason[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the last result in words; claimer: 0 */
+	uint64_t note;	    /* 992 cas: host_note_make(): what Redis has of an earlier bad end of a robust key */
+	uint64_t note_last; /* 1000 bridge: no token of that lease is higher */
+	uint64_t note_host; /* 1008 bridge: the id of its host */
+	uint64_t note_pid;  /* 1016 bridge: of its holder, there; 0 = not known */
 };
 ASSERT_SIZE(struct shm_host_lease, 1024);
 ASSERT_OFFSET(struct shm_host_lease, word, 0);
@@ -291,6 +295,10 @@ ASSERT_OFFSET(struct shm_host_lease, reason_seal, 112);
 ASSERT_OFFSET(struct shm_host_lease, suppress_until, 120);
 ASSERT_OFFSET(struct shm_host_lease, key, 128);
 ASSERT_OFFSET(struct shm_host_lease, reason, 768);
+ASSERT_OFFSET(struct shm_host_lease, note, 992);
+ASSERT_OFFSET(struct shm_host_lease, note_last, 1000);
+ASSERT_OFFSET(struct shm_host_lease, note_host, 1008);
+ASSERT_OFFSET(struct shm_host_lease, note_pid, 1016);
 
 /* Processes of this host to the leader: one page before the host leases. */
 #define HOST_LEASES_MAX 4096u

@@ -292,6 +292,8 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 	if (w->lease && lease_wait_fill(&w->lease->g, h) != 0)
 		count_event(w->loop->self, COUNT_GLOBAL);
 	status = acquire_granted(w->loop->self, &q, h);
+	if (w->lease)
+		status = lease_wait_status(&w->lease->g, &q, status);
 	return w->lease && w->lease->local_only ? LOCKSHM_LOCAL_ONLY : status;
 }
 

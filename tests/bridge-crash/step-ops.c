@@ -373,6 +373,61 @@ static bool second_has_result(struct round *s)
 	return has_result(s, &s->second);
 }
 
+/* ---------------------------------------------------------------- robust keys */
+
+static bool rival_is_back_in_none(void *arg)
+{
+	const struct round *s = arg;
+
+	return lease_of(1, s->key).state == LOCKSHM_HOST_LEASE_NONE;
+}
+
+/* Redis has a damage. */
+static void rival_loses_it(struct round *s)
+{
+	rival_takes(s);
+	deleted(s);
+	while (!reports_lost(&s->rival))
+		;
+	releases(&s->rival);
+	ck_round(s, await(rival_is_back_in_none, s), "the rival's lease is not given back");
+}
+
+static void first_is_told(struct round *s)
+{
+	first_has_it(s);
+	ck_round(s, s->first.code == LOCKSHM_TOOK_OVER_EXPIRED, "told %s", outcome_name(s->first.code));
+}
+
+static void first_dies(struct round *s)
+{
+	s->first.mode = 0;
+	agent_kill(s->first.agent);
+}
+
+static void next_is_told(struct round *s)
+{
+	agent_forget(s->first.agent);
+	s->first.agent = on_host(0);
+	rival_takes(s);
+	ck_round(s, s->rival.code == LOCKSHM_OWNER_DIED || (s->slow && s->rival.code > 0), "the rival is told %s",
+		 outcome_name(s->rival.code));
+}
+
+static void next_finds_it_whole(struct round *s)
+{
+	is_released(s);
+	rival_takes(s);
+	ck_round(s, s->rival.code == 0 || s->slow, "the rival is told %s", outcome_name(s->rival.code));
+}
+
+static void first_acknowledges(struct round *s)
+{
+	rival_loses_it(s);
+	first_takes(s);
+	ck_code(agent_call(s->first.agent, AGENT_ACKNOWLEDGE), 0);
+}
+
 const struct step bridge_steps[] = {
 	{ .name = "take", .begin = first_requests, .proceed = first_has_result, .check = first_has_it },
 	{ .name = "read with another host", .arrange = rival_reads, .begin = two_request_to_read,
@@ -406,6 +461,16 @@ const struct step bridge_steps[] = {
 	  .check = has_it_local_only, .proxy = true },
 	{ .name = "take after an outage", .arrange = was_away, .begin = second_requests,
 	  .proceed = second_has_result, .check = second_has_it, .proxy = true, .in_full = true },
+	{ .name = "take a damaged key", .arrange = rival_loses_it, .begin = first_requests,
+	  .proceed = first_has_result, .check = first_is_told, .robust = true, .in_full = true },
+	{ .name = "a holder dies", .arrange = first_takes, .begin = first_dies, .proceed = is_back_in_none,
+	  .check = next_is_told, .robust = true },
+	{ .name = "give back a whole key", .arrange = first_takes, .begin = first_releases,
+	  .proceed = is_back_in_none, .check = next_finds_it_whole, .robust = true, .in_full = true },
+	{ .name = "acknowledge", .arrange = first_acknowledges, .begin = first_releases,
+	  .proceed = is_back_in_none, .check = next_finds_it_whole, .robust = true, .in_full = true },
+	{ .name = "majority: a holder dies", .arrange = first_takes, .begin = first_dies, .proceed = is_back_in_none,
+	  .check = next_is_told, .robust = true, .quorum = true, .in_full = true },
 	{ .name = "majority: take", .begin = first_requests, .proceed = first_has_result, .check = first_has_it,
 	  .quorum = true, .in_full = true },
 	{ .name = "majority: refuse a try", .arrange = rival_takes, .begin = first_tries,

@@ -3,8 +3,8 @@
  * step-round.c - the subjects of a round, and its properties; see bridge-crash/step.h
  *
  * In each round, wherever its victim was caught: no two hosts hold at once; tokens rise; a lease is lost only where the
- * operation deletes it; in the end all subjects are served, on both hosts, by the then leaders; both segments are
- * sound; and nothing is left in Redis.
+ * operation deletes it; in the end all subjects are served, on both hosts, by the then leaders; the next robust
+ * holder is told of a bad end, and of no other; both segments are sound; and nothing is left in Redis.
  */
 #define _GNU_SOURCE
 #include "step.h"
@@ -38,7 +38,10 @@ void requests_with(struct subject *p, struct agent_command c, int mode)
 
 void requests(struct round *s, struct subject *p, int mode)
 {
-	requests_with(p, global_command(s->key, mode), mode);
+	struct agent_command c = global_command(s->key, mode);
+
+	c.flags |= s->op->robust ? LOCKSHM_ROBUST : 0;
+	requests_with(p, c, mode);
 }
 
 /* Of a hold in @mode; a hold by policy has no token. */

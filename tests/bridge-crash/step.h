@@ -95,6 +95,7 @@ struct step {
 	bool retains; /* leases are retained for some time */
 	bool retires; /* the victim ends by itself */
 	bool quorum; /* a majority of three servers decides */
+	bool robust; /* the key is */
 	bool in_full; /* not in make check: another step is like it */
 };
 extern const struct step bridge_steps[];

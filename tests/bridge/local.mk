@@ -28,6 +28,7 @@ tests_of_bridge += \
 	%D%/test-global-refusals \
 	%D%/test-global-renewals \
 	%D%/test-global-replicas \
+	%D%/test-global-robust \
 	%D%/test-global-settings \
 	%D%/test-global-stale-bridge \
 	%D%/test-global-stale-position \

@@ -25,6 +25,7 @@ tests_of_cli += \
 	%D%/operator.sh \
 	%D%/owner.sh \
 	%D%/rm-mounted.sh \
+	%D%/robust-global.sh \
 	%D%/run-fifo.sh \
 	%D%/run-killed.sh \
 	%D%/run-lost.sh \

@@ -91,5 +91,4 @@ says stdout LOCKSHM_STATUS=TOOK_OVER_EXPIRED
 says stdout "LOCKSHM_PREVIOUS_PID=$pid"
 
 expect 2 lockctl run "$seg" key --acknowledge -- true
-expect 2 lockctl run "$seg" key --robust --global -- true
 expect 0 lockctl verify "$seg"

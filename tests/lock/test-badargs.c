@@ -73,11 +73,6 @@ static void acknowledge_plain(struct lockshm_request *q)
 	q->flags = LOCKSHM_ACKNOWLEDGE;
 }
 
-static void robust_global(struct lockshm_request *q)
-{
-	q->flags = LOCKSHM_ROBUST | LOCKSHM_GLOBAL;
-}
-
 static void all_flags(struct lockshm_request *q)
 {
 	q->flags = UINT_MAX;
@@ -198,7 +193,6 @@ static const struct {
 	{ unknown_flag, LOCKSHM_INVALID, "flags" },
 	{ all_flags, LOCKSHM_INVALID, "flags" },
 	{ acknowledge_plain, LOCKSHM_INVALID, "LOCKSHM_ROBUST" },
-	{ robust_global, LOCKSHM_INVALID, "LOCKSHM_GLOBAL" },
 	{ ttl_zero, LOCKSHM_INVALID, "ttl_ns" },
 	{ ttl_negative, LOCKSHM_INVALID, "ttl_ns" },
 	{ ttl_most_negative, LOCKSHM_INVALID, "ttl_ns" },

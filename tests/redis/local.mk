@@ -7,6 +7,7 @@ tests_of_bridge += \
 	%D%/test-conn \
 	%D%/test-lock \
 	%D%/test-names \
+	%D%/test-note \
 	%D%/test-queue \
 	%D%/test-quorum-five \
 	%D%/test-quorum \

@@ -26,6 +26,9 @@ local closed = not barges and (ahead or gap_left())
 local again = type == 'set' and redis.call('SISMEMBER', LOCK, VALUE) == 1
 if again or (type ~= 'string' and not other_intent() and not closed) then
 	local base = reserve(STRIDE, tonumber(ARGV[7]))
+	if ARGV[8] then
+		told()
+	end
 	if string.find(FLAGS, 'l') then
 		prove()
 	end

@@ -13,7 +13,7 @@
 
 local LOCK, INTENT, QUEUE, ALIVE, READERS, FENCE = unpack(KEYS)
 local HOST, VALUE = ARGV[1], ARGV[2]
-local DAY, MINUTE = 86400000, 60000
+local DAY, MONTH, MINUTE = 86400000, 2592000000, 60000
 local GAP_MAX = 10000
 
 local time = redis.call('TIME')
@@ -26,7 +26,9 @@ local held = type == 'string' and redis.call('GET', LOCK)
 local dead_waiters = redis.call('ZRANGEBYSCORE', ALIVE, '-inf', MS - 1)
 local dead_readers = redis.call('ZRANGEBYSCORE', READERS, '-inf', MS - 1)
 local waiting = redis.call('ZCARD', QUEUE)
-local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'gap')
+local fence = redis.call('HMGET', FENCE, 'end', 'token', 'ttl', 'readers', 'mark', 'gap', 'open', 'good', 'bad', 'why')
+-- The hash of a robust key has its note.
+local LASTS = fence[7] and MONTH or DAY
 -- Other data under the intent key is an intent, too.
 local intent = redis.pcall('GET', INTENT)
 if intent and intent.err and not string.find(intent.err, 'WRONGTYPE') then
@@ -159,25 +161,29 @@ local function prove()
 	end
 end
 
--- Takes @stride tokens: above all earlier ones, and not below the clock, which survives the loss of the hash.  The clock
--- counts 16 for each microsecond since 2025, as for keys of one host: more than a host can use.  @asked is another clock, in
--- us.  With @value and @ttl also records the writer, as record() does.
+-- Tokens do not fall below the clock, which survives the loss of the hash: 16 for each microsecond since 2025, as for keys
+-- of one host, which is more than a host can use.
+local function tokens_at(us)
+	return math.max(us - 1735689600000000, 1) * 16
+end
+
+-- Takes @stride tokens: above all earlier ones, and not below the clock.  @asked is another clock, in us.  With @value and
+-- @ttl also records the writer, as record() does.
 local function reserve(stride, asked, value, ttl)
-	local clock = math.max(US - 1735689600000000, asked - 1735689600000000, 1) * 16
-	local base = math.max(tonumber(fence[1] or 0) or 0, clock)
+	local base = math.max(tonumber(fence[1] or 0) or 0, tokens_at(US), tokens_at(asked))
 	if value then
 		redis.call('HSET', FENCE, 'end', base + stride, 'token', value, 'ttl', ttl)
 	else
 		redis.call('HSET', FENCE, 'end', base + stride)
 	end
-	redis.call('PEXPIRE', FENCE, DAY)
+	redis.call('PEXPIRE', FENCE, LASTS)
 	return base
 end
 
 -- Records the value of a string and its ttl: the lock never lasts longer than that.
 local function record(value, ttl)
 	redis.call('HSET', FENCE, 'token', value, 'ttl', ttl)
-	redis.call('PEXPIRE', FENCE, DAY)
+	redis.call('PEXPIRE', FENCE, LASTS)
 end
 
 -- The least ttl that the readers can have asked for, if the record is lost.
@@ -191,7 +197,7 @@ local function record_readers(ttl)
 	local longest = math.max(ttl, type == 'set' and (readers_ttl() or readers_have()) or 0)
 	if tonumber(fence[4] or 0) ~= longest then
 		redis.call('HSET', FENCE, 'readers', longest)
-		redis.call('PEXPIRE', FENCE, DAY)
+		redis.call('PEXPIRE', FENCE, LASTS)
 	end
 end
 
@@ -207,6 +213,53 @@ local function keep_reading(ttl)
 	redis.call('ZADD', READERS, MS + ttl, VALUE)
 	keep(READERS, ttl)
 	keep_set(ttl)
+end
+
+-- The note of a robust key: was the last lease of a writer given back, and what it guards whole?
+--   open   the highest token of that lease, and its value; 0 instead of the value once it was given back
+--   bad    the number in `open` as this lease found it
+--   good   the highest token of a lease that was given back whole, or of one that was acknowledged
+--   why    the number of a lease that ended badly, and how: d = a holder died, t = one lost the lock, l = it was not given
+--          back; host; pid.  Of no meaning up to good
+-- The next lease is told while bad is above good.  With a quorum the highest of each of a majority count: so all are
+-- tokens, which rise from lease to lease on each majority, and one lease has one number at all servers.  A server
+-- that takes other tokens than the host asked for opens no note; if those are the agreed ones, fence.lua does.
+local OPEN, OWNER = string.match(fence[7] or '', '^(%d+) (%x+)$')
+OPEN = tonumber(OPEN or '') or 0
+local GOOD, BAD, WHY = tonumber(fence[8] or '') or 0, tonumber(fence[9] or '') or 0, fence[10] or ''
+local noted
+
+local function decimal(n)
+	return string.format('%.0f', n)
+end
+
+local function why_of(bad)
+	if bad <= GOOD then
+		return ''
+	end
+	if (tonumber(string.match(WHY, '^%d+') or '') or 0) > GOOD then
+		return WHY
+	end
+	return decimal(bad) .. 'l' .. string.sub(OWNER or '', 1, 16)
+end
+
+-- This writer's lease is open from now on, with tokens up to @last.  Again for the same value only the number changes.
+local function note(last)
+	local bad, why = BAD, WHY
+	if OWNER ~= VALUE and OPEN < last then
+		bad = OPEN
+		why = why_of(bad)
+	end
+	if OPEN < last then
+		redis.call('HSET', FENCE, 'open', decimal(last) .. ' ' .. VALUE, 'bad', decimal(bad), 'why', why)
+	end
+	redis.call('PEXPIRE', FENCE, MONTH)
+	noted = { bad, GOOD, why }
+end
+
+-- The same for a reader, who opens none.
+local function told()
+	noted = { OPEN, GOOD, why_of(OPEN) }
 end
 
 -- Leaves the queue; true if the member was in it.
@@ -286,16 +339,20 @@ local function notify_blocker(kind, holder)
 	end
 end
 
--- The reply of every script but inspect and renew-many.  It ends with reads of the lock, of the queue and, for the
--- writer, of the fence, which arms the tracking of these keys for this connection.
+-- The reply of every script but inspect and renew-many, longer where a note was asked for.  It ends with reads of the
+-- lock, of the queue and, for the writer, of the fence, which arms the tracking of these keys for this connection.
 local function reply(status, member, kind, holder, left, base)
 	local rank = member and redis.call('ZRANK', QUEUE, member)
 	local now = redis.call('PTTL', LOCK)
 	if kind == 'host' and holder == VALUE then
 		redis.call('PTTL', FENCE)
 	end
-	return { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none', holder or '',
-		base or 0, other_intent() and 1 or 0 }
+	local list = { status, MS, redis.call('ZCARD', QUEUE), rank and rank + 1 or 0, left or now, kind or 'none',
+		holder or '', base or 0, other_intent() and 1 or 0 }
+	if noted then
+		list[10], list[11], list[12] = noted[1], noted[2], noted[3]
+	end
+	return list
 end
 
 -- The state found instead of this value.  Of an absent lock, instead of tokens: 0 = without a fence, as after a loss of

@@ -1,8 +1,16 @@
 -- SPDX-License-Identifier: MIT
--- release.lua - ARGV: host, value, ms for which the lock is then left to programs outside this protocol (0 = none)
+-- release.lua - ARGV: host, value, ms for which the lock is then left to programs outside this protocol (0 = none), and
+-- of a robust key how its note is closed, the last token of the lease, and one thing more:
+--   c   whole, or acknowledged, up to that token
+--   d   a holder ended badly: kind and pid.  Also where the note is missing, as after a loss of data, if no later lease
+--       has opened it
+--   k   damaged as it was told, up to a token; whole, if that was acknowledged in Redis meanwhile
+--   u   the lease was not used
+-- After each of them the note is nobody's: what a stopped leader sends later does not change it.
 
 -- The short path, for a writer's lock without waiters: a quarter of the commands.
-if ARGV[3] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[2] and redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
+if ARGV[3] == '0' and not ARGV[4] and redis.pcall('GET', KEYS[1]) == ARGV[2] and
+	redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
 	local time = redis.call('TIME')
 	redis.call('DEL', KEYS[1])
 	return { 'ok', time[1] * 1000 + math.floor(time[2] / 1000), 0, 0, -2, 'none', '', 0, 0 }
@@ -14,8 +22,31 @@ local GAP = tonumber(ARGV[3])
 local function leave_gap()
 	if GAP > 0 then
 		redis.call('HSET', FENCE, 'gap', MS + GAP)
-		redis.call('PEXPIRE', FENCE, DAY)
+		redis.call('PEXPIRE', FENCE, LASTS)
 	end
+end
+
+-- 1 = Redis has the damage.
+local function close_note(mode, last, how)
+	local mine, moved = OWNER == VALUE, 0
+	if mine then
+		last = math.max(last, OPEN)
+	end
+	if mode == 'k' and GOOD >= tonumber(how) then
+		mode = 'c'
+	end
+	if mode == 'c' and last > GOOD then
+		redis.call('HSET', FENCE, 'good', decimal(last))
+	elseif mode == 'd' and last >= OPEN and last > GOOD then
+		redis.call('HSET', FENCE, 'open', decimal(last) .. ' 0')
+		redis.call('HSET', FENCE, 'why', decimal(last) .. string.sub(how, 1, 1) .. HOST .. string.sub(how, 2))
+		moved = 1
+	end
+	if mine and moved == 0 then
+		redis.call('HSET', FENCE, 'open', decimal(mode == 'u' and BAD or OPEN) .. ' 0')
+	end
+	redis.call('PEXPIRE', FENCE, MONTH)
+	noted = { moved, 0, '' }
 end
 
 local function release()
@@ -33,6 +64,9 @@ local function release()
 	end
 end
 
+if ARGV[4] and not not_a_lock() then
+	close_note(ARGV[4], tonumber(ARGV[5]), ARGV[6])
+end
 local status = release()
 if not status then
 	-- A reader that was removed from the set by another program.

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ack.c - lockshm-bridge ack: an operator acknowledges the damage of a robust key that Redis has
+ *
+ * Up to the token that was read: a lease that ends badly later stays damaged.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/daemon.h"
+
+enum { OPTION_ESCAPED = 256, OPTION_ANY_OWNER, OPTION_CREDENTIALS };
+
+static const struct option options[] = {
+	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
+	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
+	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 } /* end */
+};
+
+struct found {
+	struct remote_damage all; /* of the servers together */
+	size_t servers, replied;
+	char *why; /* one did not reply */
+};
+
+static int add_server(const struct remote_info *info, void *arg)
+{
+	const struct remote_damage *one = &info->damage;
+	struct found *found = arg;
+	uint64_t good = found->all.good;
+
+	found->servers++;
+	if (info->code) {
+		free(found->why);
+		found->why = format_text("%s", info->reason);
+		return 0;
+	}
+	found->replied++;
+	if (one->last > found->all.last)
+		found->all = *one;
+	found->all.good = one->good > good ? one->good : good;
+	return 0;
+}
+
+static int acknowledge(lockshm_t *segment, struct key key, const struct remote_damage *damage)
+{
+	struct lockshm_error error = { 0 };
+	int code = remote_acknowledge(segment, key.bytes, key.len, damage->last, REMOTE_TIMEOUT, &error);
+	char *text;
+
+	if (code < 0)
+		return failed(code, &error);
+	text = format_damage(damage);
+	printf("cleared in Redis: %s\n", text);
+	free(text);
+	return EXIT_OK;
+}
+
+static int look_and_acknowledge(lockshm_t *segment, struct key key)
+{
+	struct lockshm_error error = { 0 };
+	struct found found = { .servers = 0 };
+	int status, code = remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, add_server, &found, &error);
+
+	if (code < 0) {
+		status = failed(code, &error);
+	} else if (found.replied <= found.servers / 2) {
+		message("%s", found.why ? found.why : "no server");
+		status = EXIT_FAILED;
+	} else if (found.all.last > found.all.good) {
+		status = acknowledge(segment, key, &found.all);
+	} else {
+		puts("no damage in Redis");
+		status = EXIT_OK;
+	}
+	free(found.why);
+	return status;
+}
+
+int daemon_ack(int argc, char **argv)
+{
+	bool escaped = false, any_owner = false;
+	const char *name, *credentials = NULL;
+	lockshm_t *segment;
+	struct key key;
+	int status;
+
+	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
+		if (option == OPTION_ESCAPED)
+			escaped = true;
+		else if (option == OPTION_CREDENTIALS)
+			credentials = optarg;
+		else
+			any_owner = true;
+	name = args_segment(argc, argv);
+	key = args_key(args_operand(argc, argv, "KEY"), escaped);
+	args_end(argc, argv);
+	credentials_use(credentials, name);
+	status = open_to_act(&segment, name, any_owner);
+	if (status)
+		return status;
+	status = look_and_acknowledge(segment, key);
+	lockshm_close(segment);
+	return status;
+}
