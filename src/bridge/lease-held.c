@@ -93,6 +93,11 @@ static bool renews_tokens(const struct bridge *b)
 	return !b->client || redis_client_renews_tokens(b->client);
 }
 
+static bool renews_many(const struct bridge *b)
+{
+	return !b->client || redis_client_renews_many(b->client);
+}
+
 /* Renew after a third of the ttl, or with others that are renewed now, or after an invalidation; or at once for the note
  * of a key that became robust. */
 static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct demand *in, struct redis_command *cmds,
@@ -113,8 +118,8 @@ static enum next renew(struct bridge *b, uint32_t i, uint64_t word, const struct
 	cmds[*n].args.stride = fence_low(fence_left(r)) ? STRIDE_MORE : 0;
 	cmds[*n].plain = cmds[*n].exclusive && cmds[*n].args.stride == 0 && !unknown &&
 			 load_relaxed(&r->other_hosts_waiting) == 0 && l->unverified > 0;
-	/* A majority renews one by one, and so gives servers that have lost the note a new one. */
-	if (in->robust && (!cmds[*n].plain || bridge_is_quorum(b)))
+	/* Where each is renewed by itself, servers that have lost the note get a new one. */
+	if (in->robust && (!cmds[*n].plain || !renews_many(b)))
 		bridge_lease_note(b, i, word, &cmds[*n].args);
 	(*n)++;
 	return NEXT_COMMAND;
