@@ -278,20 +278,23 @@ static int replied(struct admin_op *q)
 static void acknowledge_here(struct lockshm *s, const void *key, size_t key_len, uint64_t last)
 {
 	struct shm_host_lease *r;
+	uint64_t word, told;
 	struct identity id;
 	uint32_t i;
 
 	hash_key(&id, s->hash_secret, key, key_len);
 	i = host_lease_look(s, &id);
 	r = host_lease_at(s, i);
-	if (r && load_relaxed(&r->note_last) <= last)
-		host_note_acknowledge(s, i, load_acquire(&r->word));
+	word = r ? load_acquire(&r->word) : 0;
+	told = r ? host_note_last(r, word) : 0;
+	if (told && told <= last)
+		host_note_acknowledge(s, i, word);
 }
 
 int remote_acknowledge(struct lockshm *s, const void *key, size_t key_len, uint64_t last, int64_t timeout_ns,
 		       struct lockshm_error *error)
 {
-	struct script_args args = { .host = "operator", .value = "acknowledged", .close = "c", .last = (int64_t)last };
+	struct script_args args = { .host = "operator", .value = "acknowledged", .close = "a", .last = (int64_t)last };
 	struct admin_op *q;
 	int err;
 

@@ -67,7 +67,9 @@ struct demand demand_scan(struct bridge *b, uint32_t i, uint64_t epoch)
 	out.unsure = !b->snap.stable || b->snap.broken;
 	out.robust = damage_is_robust(&b->s->entries[entry]);
 	for (k = 0; k < b->snap.n; k++) {
-		if (word_live(b->snap.requests[k].word) && b->snap.requests[k].entry == entry)
+		if (b->snap.requests[k].entry != entry)
+			continue;
+		if (word_live(b->snap.requests[k].word))
 			count_request(b, i, epoch, &b->snap.requests[k], &out);
 		out.torn = out.torn || is_torn(b->snap.requests[k].word);
 	}

@@ -11,6 +11,7 @@
  *   (5) release sent, the mark of this host not acknowledged: sent again, and moved then unless another host had the key
  *       meanwhile; then this host tells of it once more
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,10 @@ static const char *closed_as(unsigned bits, bool exclusive)
 {
 	if (bits & NOTE_KNOWN && bits & NOTE_TOLD && !(bits & NOTE_ACKED))
 		return exclusive ? "k" : NULL;
+	if (bits & NOTE_KNOWN && !exclusive)
+		return bits & NOTE_ACKED ? "a" : NULL;
 	if (bits & NOTE_KNOWN)
-		return exclusive || bits & NOTE_ACKED ? "c" : NULL;
+		return "c";
 	return bits && exclusive ? "u" : NULL;
 }
 
@@ -67,13 +70,14 @@ void bridge_lease_close_note(struct bridge *b, uint32_t i, uint64_t word, struct
 {
 	const struct shm_host_lease *r = &b->s->host_leases[i];
 	bool exclusive = word & HOST_LEASE_EXCLUSIVE;
+	uint64_t told = host_note_last(r, word);
 	struct lockshm_previous how;
 	struct demand in;
 
 	b->leases[i].mark = 0;
 	args->close = closed_as(host_note_bits(r, word), exclusive);
-	args->last = exclusive ? last_token(r) : (int64_t)load_relaxed(&r->note_last);
-	snprintf(args->how, sizeof(args->how), "%llu", (unsigned long long)load_relaxed(&r->note_last));
+	args->last = exclusive ? last_token(r) : (int64_t)told;
+	snprintf(args->how, sizeof(args->how), "%llu", told ? (unsigned long long)told : ULLONG_MAX);
 	if (!exclusive || !demand_robust(b, i))
 		return;
 	in = demand_scan(b, i, host_lease_epoch(word));

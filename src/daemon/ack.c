@@ -38,7 +38,8 @@ static int add_server(const struct remote_info *info, void *arg)
 		return 0;
 	}
 	found->replied++;
-	if (one->last > found->all.last)
+	/* Of the lease that goes on nothing: one server may have lost its lock, and have its note. */
+	if (one->goes_on == found->all.goes_on ? one->last > found->all.last : one->goes_on)
 		found->all = *one;
 	found->all.good = one->good > good ? one->good : good;
 	return 0;

@@ -47,6 +47,9 @@ struct host_note {
 void host_note_store_sent(struct shm_host_lease *r, uint64_t word);
 void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_note *note);
 
+/* No token of the bad end is higher; 0 = not known. */
+uint64_t host_note_last(const struct shm_host_lease *r, uint64_t word);
+
 /* The bad end that a holder under the lease @word of record @index is told, in *@out; status 0 = none. */
 void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_previous *out);
 /* A holder under that lease acknowledges it. */

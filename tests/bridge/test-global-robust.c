@@ -572,6 +572,41 @@ START_TEST(an_operator_acknowledges_while_it_is_held)
 }
 END_TEST
 
+/* One server of the majority has lost the note, and does not take that for an acknowledgement. */
+START_TEST(a_server_without_the_note_keeps_it)
+{
+	hosts_on_three(2, LOCKSHM_SECONDS(2));
+	a = on_host(0);
+	b = on_host(1);
+	ck_code(robust(a, X), 0);
+	ck_assert(await(all_have_it, a));
+	agent_kill(a);
+	is_free(0);
+	redis_say(servers[1], "FLUSHALL");
+	ck_assert_int_gt(robust(b, X), 0);
+	ck_code(agent_release(b), 0);
+	is_free(1);
+	proxy_set(proxies[0], PROXY_REFUSE);
+	ck_assert_int_gt(robust(b, X), 0);
+}
+END_TEST
+
+/* A holder leaves after another host has the key, with its bridge stopped: the other's damage stays. */
+START_TEST(a_holder_leaves_too_late)
+{
+	cast("01", &a, &b);
+	ck_code(robust(a, X), 0);
+	bridge_freeze(0);
+	ck_code(robust(b, X), LOCKSHM_TOOK_OVER_EXPIRED);
+	(void)agent_release(a);
+	bridge_thaw(0);
+	is_free(0);
+	ck_code(agent_release(b), 0);
+	is_free(1);
+	ck_code(robust(b, X), LOCKSHM_TOOK_OVER_EXPIRED);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, given_back);
@@ -596,6 +631,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, global_by_the_segment);
 	tcase_add_test(tc, an_operator_acknowledges);
 	tcase_add_test(tc, an_operator_acknowledges_while_it_is_held);
+	tcase_add_test(tc, a_server_without_the_note_keeps_it);
+	tcase_add_test(tc, a_holder_leaves_too_late);
 }
 
 int main(void)

@@ -162,7 +162,7 @@ START_TEST(acknowledged_meanwhile)
 	closes(a, "d", first);
 	second = acquires(b);
 	new_value(a);
-	ck_status(closes_late(a, "c", first), REDIS_LOST);
+	ck_status(closes_late(a, "a", first), REDIS_LOST);
 	closes(b, "k", second);
 	(void)acquires(a);
 	is_told(a, second, second);
@@ -259,6 +259,82 @@ START_TEST(of_a_majority)
 }
 END_TEST
 
+/* A server of a minority that has lost the note does not know that it was acknowledged. */
+START_TEST(kept_where_the_note_is_missing)
+{
+	two_peers();
+	closes(a, "d", first);
+	redis_say(redis, "FLUSHALL");
+	second = acquires(b);
+	closes(b, "k", second);
+	(void)acquires(a);
+	ck_assert_int_lt(a->op.reply.good, second);
+}
+END_TEST
+
+/* Whole, but given back when another writer had it: that one was told, and its word counts. */
+START_TEST(whole_too_late)
+{
+	two_peers();
+	ck_redis("1", redis, "DEL lock");
+	second = acquires(b);
+	is_told(b, first, 0);
+	ck_status(closes_late(a, "c", first), REDIS_LOST);
+	closes(b, "k", second);
+	(void)acquires(a);
+	is_told(a, second, 0);
+}
+END_TEST
+
+/* The same with a plain writer, who changes nothing of the note. */
+START_TEST(whole_too_late_after_a_plain_one)
+{
+	two_peers();
+	ck_redis("1", redis, "DEL lock");
+	ck_status(acquire_x(b), REDIS_GRANTED);
+	ck_status(closes_late(a, "c", first), REDIS_LOST);
+	ck_status(release(b), REDIS_DONE);
+	(void)acquires(b);
+	is_told(b, first, 0);
+}
+END_TEST
+
+/* Late, but nobody else came. */
+START_TEST(whole_after_it_expired)
+{
+	two_peers();
+	ck_redis("1", redis, "DEL lock");
+	ck_status(closes_late(a, "c", first), REDIS_ABSENT);
+	(void)acquires(b);
+	is_told(b, first, first);
+}
+END_TEST
+
+/* The time of a note that a release brings. */
+START_TEST(a_gap_does_not_shorten_it)
+{
+	a = peer_new();
+	b = peer_new();
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	a->args.gap_ms = 5;
+	closes(a, "d", a->op.reply.fence + 5);
+	stays();
+}
+END_TEST
+
+/* The same value is granted twice, and another lease ended badly in between: the second reply tells. */
+START_TEST(granted_again)
+{
+	two_peers();
+	ck_redis("1", redis, "DEL lock");
+	second = acquires(b);
+	ck_redis("1", redis, "DEL lock");
+	a->op.reply.bad = 0;
+	ck_status(acquire_x(a), REDIS_GRANTED);
+	is_told(a, second, 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, given_back);
@@ -272,6 +348,12 @@ static void add(TCase *tc)
 	tcase_add_test(tc, plain_keys_have_none);
 	tcase_add_test(tc, plain_leases_keep_it);
 	tcase_add_test(tc, of_a_majority);
+	tcase_add_test(tc, kept_where_the_note_is_missing);
+	tcase_add_test(tc, whole_too_late);
+	tcase_add_test(tc, whole_too_late_after_a_plain_one);
+	tcase_add_test(tc, whole_after_it_expired);
+	tcase_add_test(tc, a_gap_does_not_shorten_it);
+	tcase_add_test(tc, granted_again);
 }
 
 int main(void)

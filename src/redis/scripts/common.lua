@@ -246,7 +246,7 @@ end
 -- This writer's lease is open from now on, with tokens up to @last.  Again for the same value only the number changes.
 local function note(last)
 	local bad, why = BAD, WHY
-	if OWNER ~= VALUE and OPEN < last then
+	if OWNER ~= VALUE then
 		bad = OPEN
 		why = why_of(bad)
 	end

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- release.lua - ARGV: host, value, ms for which the lock is then left to programs outside this protocol (0 = none), and
 -- of a robust key how its note is closed, the last token of the lease, and one thing more:
---   c   whole, or acknowledged, up to that token
+--   a   acknowledged up to that token, by a reader or an operator
+--   c   whole, or acknowledged; nothing if another writer has had the lock since this one lost it
 --   d   a holder ended badly: kind and pid.  Also where the note is missing, as after a loss of data, if no later lease
 --       has opened it
 --   k   damaged as it was told, up to a token; whole, if that was acknowledged in Redis meanwhile
@@ -22,7 +23,7 @@ local GAP = tonumber(ARGV[3])
 local function leave_gap()
 	if GAP > 0 then
 		redis.call('HSET', FENCE, 'gap', MS + GAP)
-		redis.call('PEXPIRE', FENCE, LASTS)
+		keep(FENCE, LASTS)
 	end
 end
 
@@ -35,7 +36,8 @@ local function close_note(mode, last, how)
 	if mode == 'k' and GOOD >= tonumber(how) then
 		mode = 'c'
 	end
-	if mode == 'c' and last > GOOD then
+	local alone = held == VALUE or fence[2] == VALUE
+	if last > GOOD and (mode == 'a' or (mode == 'c' and alone)) then
 		redis.call('HSET', FENCE, 'good', decimal(last))
 	elseif mode == 'd' and last >= OPEN and last > GOOD then
 		redis.call('HSET', FENCE, 'open', decimal(last) .. ' 0')
