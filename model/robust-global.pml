@@ -48,12 +48,13 @@ byte lock, writer, open, owner, bad, good, token;
 
 /* The segments. */
 byte state[2], epoch[2], range[2];	/* range: the last token of the lease, the fence of the record */
+byte inside[2];	/* 2 = another host came since, and was told of this lease */
 byte told[2], mark[2];	/* the number that was told, of which mark it is; 0 = none */
-bit sent[2], known[2], acked[2], dead[2], inside[2], wants[2], gone[2];
+bit sent[2], known[2], acked[2], dead[2], wants[2], gone[2];
 
 /* Proof. */
 bit torn;	/* a hold ended badly, or two hosts were inside, and no holder acknowledged it since */
-bit upset;	/* something was killed or lost: to be told once more is right until a lease is given back whole */
+bit upset = LEADERS - 1;	/* something was killed or lost: to be told once more is right until a lease is given back whole */
 byte deaths = N_DEATH, bridges = N_BRIDGE, hosts = N_HOST, losses = N_LOSS, forgets = N_FORGET, done, stamp;
 byte turns = 1;	/* leases given back before a waiter, for another host */
 
@@ -69,12 +70,13 @@ inline now_inside(h)
 {
 	d_step {
 		hears = mark[h] || (told[h] && !acked[h]);
-		torn = torn || (inside[1 - h] && lock == VALUE(h));
+		torn = torn || (inside[1 - h] == 1 && lock == VALUE(h));
+		inside[1 - h] = (inside[1 - h] && lock == VALUE(h) -> 2 : inside[1 - h]);
 		/* Unless Redis has lost this lock and granted it again, which this host does not know yet. */
 		assert(!torn || hears || lock != VALUE(h));
 		assert(!hears || torn || upset);
 		assert(lock == VALUE(h) || upset);
-		inside[h] = 1; wants[h] = 0
+		inside[h] = (writer == VALUE(h) -> 1 : 2); wants[h] = 0
 	}
 }
 
@@ -173,7 +175,6 @@ proctype bridge(bit h)
 
 end:	do
 	:: gone[h] -> break
-	/* Killed between two steps: nothing is lost. */
 	:: atomic { !gone[h] && state[h] == NONE && wants[h] ->
 		assert(epoch[h] < 60);
 		epoch[h]++; sent[h] = 0; known[h] = 0; told[h] = 0; acked[h] = 0; state[h] = ACQUIRING }
@@ -246,7 +247,7 @@ end:	do
 	/* end_holds() */
 	:: atomic { !gone[h] && state[h] == LOST ->
 		torn = torn || (inside[h] && writer == VALUE(h));
-		dead[h] = dead[h] || inside[h]; inside[h] = 0; state[h] = RELEASING }
+		dead[h] = dead[h] || inside[h] != 0; inside[h] = 0; state[h] = RELEASING }
 	/* bridge_lease_close_note(): a walk leaves the mark first. */
 	:: atomic { !gone[h] && state[h] == RELEASING ->
 		e = epoch[h];

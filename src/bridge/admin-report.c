@@ -195,7 +195,7 @@ static void report_damage(struct report *r)
 
 	to->last = number_at(at(r, AT_NOTE), 0);
 	to->good = number_at(at(r, AT_NOTE), 1);
-	to->goes_on = redis_reply_integer(redis_reply_at(at(r, AT_NOTE), 3), 0);
+	to->held = redis_reply_integer(redis_reply_at(at(r, AT_NOTE), 3), 0);
 	if (to->last <= to->good)
 		return;
 	end = note_end(why ? why : "", (int64_t)to->good);

@@ -30,7 +30,7 @@ struct remote_party {
  * quorum the highest of both of a majority count. */
 struct remote_damage {
 	uint64_t last, good;
-	bool goes_on; /* the last lease; then @last is of the one before it, and a server that has lost the lock is mistaken */
+	bool held; /* the last lease; then @last is of the one before it, and a server that has lost the lock is mistaken */
 	int status; /* how it ended, if this server's alone count: enum lockshm_status; 0 = not damaged */
 	char host[24]; /* of the holder; "" = not known */
 	unsigned pid; /* of the holder, on that host; 0 = not known */

@@ -39,7 +39,7 @@ static int add_server(const struct remote_info *info, void *arg)
 	}
 	found->replied++;
 	/* Of the lease that goes on nothing: one server may have lost its lock, and have its note. */
-	if (one->goes_on == found->all.goes_on ? one->last > found->all.last : one->goes_on)
+	if (one->held == found->all.held ? one->last > found->all.last : one->held)
 		found->all = *one;
 	found->all.good = one->good > good ? one->good : good;
 	return 0;

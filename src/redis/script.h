@@ -68,7 +68,7 @@ struct script_args {
 	uint32_t *may_have;
 	/* The note of a robust key; the heads of the scripts have the meaning. */
 	int64_t note; /* acquire, renew: its number; acquire, fence: 1 = that of the last token; 0 = a plain key */
-	const char *close; /* release: "c", "d", "k", "u"; NULL = no note */
+	const char *close; /* release: "a", "c", "d", "k", "u"; NULL = no note */
 	int64_t last; /* the highest token of that lease */
 	char how[24]; /* "d": how the holder ended, and its pid; "k": the last token of what was told */
 };

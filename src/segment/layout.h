@@ -272,7 +272,7 @@ struct shm_host_lease {
 	uint64_t key[HOST_LEASE_KEY_WORDS];	  /* 128 claimer: the whole key */
 	uint64_t reason[HOST_LEASE_REASON_WORDS]; /* 768 bridge: the last result in words; claimer: 0 */
 	uint64_t note;	    /* 992 cas: host_note_make(): what Redis has of an earlier bad end of a robust key */
-	uint64_t note_last; /* 1000 bridge: no token of that lease is higher */
+	uint64_t note_last; /* 1000 cas: no token of that lease is higher; host_note_last() */
 	uint64_t note_host; /* 1008 bridge: the id of its host */
 	uint64_t note_pid;  /* 1016 bridge: of its holder, there; 0 = not known */
 };

@@ -5,8 +5,8 @@
 -- most 1000 members; queue and deadlines are member, score, member, score.
 
 -- While the last lease goes on, of the one before it.
-local goes_on = held and held == OWNER
-local last = goes_on and BAD or OPEN
+local going = held and held == OWNER
+local last = going and BAD or OPEN
 local list = ''
 if type == 'string' then
 	list = held
@@ -17,4 +17,4 @@ return { MS, type, list, redis.call('PTTL', LOCK),
 	intent and (intent.err and '?' or intent) or '', redis.call('PTTL', INTENT),
 	redis.call('ZRANGE', QUEUE, 0, 999, 'WITHSCORES'), redis.call('ZRANGE', ALIVE, 0, 999, 'WITHSCORES'),
 	redis.call('ZRANGE', READERS, 0, 999, 'WITHSCORES'), { fence[1] or '', fence[2] or '', fence[3] or '' },
-	{ decimal(last), decimal(GOOD), why_of(last), goes_on and 1 or 0 } }
+	{ decimal(last), decimal(GOOD), why_of(last), going and 1 or 0 } }
