@@ -87,13 +87,15 @@ static int get_mark(const struct lockshm_lock_info *lock, void *arg)
 	return 0;
 }
 
-/** Of a global key also in Redis, which may have it alone. */
+/** Also in Redis, which may have it alone: a request may have made the key global.  Out of reach, that fails only where
+ * the damage may be there. */
 static int clear_one(lockshm_t *segment, struct lockshm_marks *marks, const char *name, bool any_owner)
 {
 	struct key key = { .bytes = marks->key, .len = marks->key_len };
 	struct found found = { .global = false };
 	int code = lockshm_show_lock(segment, marks->key, marks->key_len, get_mark, &found);
 	size_t count = 0;
+	int status;
 	char *text;
 
 	marks->token = found.previous.token;
@@ -108,7 +110,8 @@ static int clear_one(lockshm_t *segment, struct lockshm_marks *marks, const char
 	} else {
 		puts(found.previous.status ? "the damage mark has changed meanwhile" : "no damage mark");
 	}
-	return count && !found.global ? EXIT_OK : remote_ack(segment, name, key, any_owner);
+	status = remote_ack(segment, name, key, any_owner);
+	return count && !found.global ? EXIT_OK : status;
 }
 
 static int clear_all(lockshm_t *segment, const struct lockshm_marks *marks)
