@@ -80,6 +80,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/24-one-mode-for-each-lease.md \
 	%D%/decisions/25-cohorts-and-gaps.md \
 	%D%/decisions/26-commands-under-way.md \
+	%D%/decisions/27-a-note-in-redis.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
