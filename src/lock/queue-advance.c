@@ -210,7 +210,7 @@ void queue_wake_run(struct lockshm *s, struct shm_entry *e, uint32_t index, uint
 		if (word_is(behind.word, REQUEST_GRANTED)) {
 			if (queue_wake_granted(s, &behind))
 				woken++;
-			else
+			else if (!load_relaxed32(&s->requests[behind.index].sleeping)) /* a loop's wait comes not here */
 				awake++;
 		}
 		at = behind;
