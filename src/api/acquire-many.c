@@ -99,7 +99,7 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 	if (status == AGAIN)
 		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
 				 "the leases end before the last key is granted: ttl_ns is too short");
-	if (status >= 0 && acknowledge)
+	if (status >= 0 && status != LOCKSHM_LOCAL_ONLY && acknowledge)
 		acknowledge_all(holds, w, n);
 	return status;
 }

@@ -109,7 +109,7 @@ static void hand_over(struct many *m)
 		*h = *hold_of(&m->own[i]);
 		hold_close(h);
 		hold_of(&m->own[i])->magic = 0;
-		if (m->acknowledge)
+		if (m->acknowledge && m->status != LOCKSHM_LOCAL_ONLY)
 			(void)lockshm_acknowledge((lockshm_hold_t *)h);
 	}
 }
