@@ -77,6 +77,23 @@ START_TEST(given_back)
 }
 END_TEST
 
+/* A failover lost that the lease was given such tokens, and the new server's clock is behind. */
+START_TEST(later_tokens_are_above_it)
+{
+	int64_t last;
+
+	two_peers();
+	last = first + INT64_C(1000000000000);
+	closes(a, "d", last);
+	second = acquires(b);
+	ck_assert_int_gt(second, last);
+	is_told(b, last, 0);
+	closes(b, "k", second);
+	(void)acquires(a);
+	is_told(a, second, 0);
+}
+END_TEST
+
 START_TEST(a_holder_died)
 {
 	char why[64];
@@ -338,6 +355,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, given_back);
+	tcase_add_test(tc, later_tokens_are_above_it);
 	tcase_add_test(tc, a_holder_died);
 	tcase_add_test(tc, not_given_back);
 	tcase_add_test(tc, late_commands);

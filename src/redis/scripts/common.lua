@@ -243,8 +243,18 @@ local function why_of(bad)
 	return decimal(bad) .. 'l' .. string.sub(OWNER or '', 1, 16)
 end
 
+-- Later acquires get tokens from this number on.
+local function tokens_from(number)
+	if (tonumber(fence[1] or 0) or 0) < number then
+		redis.call('HSET', FENCE, 'end', decimal(number))
+		redis.call('PEXPIRE', FENCE, LASTS)
+	end
+end
+
 -- This writer's lease is open from now on, with tokens up to @last.  Again for the same value only the number changes.
+-- Later ones have higher tokens, also where a failover lost that these were given.
 local function note(last)
+	tokens_from(last + 1)
 	local bad, why = BAD, WHY
 	if OWNER ~= VALUE then
 		bad = OPEN

@@ -4,10 +4,7 @@
 
 local number = tonumber(ARGV[3])
 
-if (tonumber(fence[1] or 0) or 0) < number then
-	redis.call('HSET', FENCE, 'end', number)
-	redis.call('PEXPIRE', FENCE, LASTS)
-end
+tokens_from(number)
 if ARGV[4] == '1' then
 	note(number - 1)
 end

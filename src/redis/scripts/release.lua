@@ -32,6 +32,7 @@ local function close_note(mode, last, how)
 	local mine, moved = OWNER == VALUE, 0
 	if mine then
 		last = math.max(last, OPEN)
+		tokens_from(last + 1)
 	end
 	if mode == 'k' and GOOD >= tonumber(how) then
 		mode = 'c'
