@@ -567,7 +567,8 @@ int lockshm_current(lockshm_t *segment);
  * with a hold, which counts for other hosts from the release of this host's lease, or by lockctl ack.  A host that did
  * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by the
  * tag "PID@HOST".  A host whose segment does not know the key as robust leaves no mark for others.  Marks end with the
- * data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark.
+ * data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark, and
+ * acknowledges none.
  *
  * Return: 0 held.
  *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage
@@ -758,7 +759,8 @@ int lockshm_downgrade(lockshm_hold_t *hold);
  * @hold:     held, with or without LOCKSHM_ROBUST
  * @previous: [out] status 0 = no mark
  *
- * Does not block.  The mark cannot change while the hold lasts, except that it is acknowledged.
+ * Does not block.  The mark cannot change while the hold lasts, except that it is acknowledged.  With LOCKSHM_GLOBAL a
+ * mark in Redis is known once a request of this host was robust: for a plain hold that may be later, or not at all.
  *
  * Return: 0; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @previous is
  *         zero with a negative code.
@@ -771,7 +773,8 @@ int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previo
  * lockshm_acknowledge - clear the damage mark of the key of a hold
  * @hold: held, with or without LOCKSHM_ROBUST
  *
- * Call it when what the lock protects is known to be good again.  Does not block.
+ * Call it when what the lock protects is known to be good again.  Does not block.  With LOCKSHM_GLOBAL it clears the mark
+ * that lockshm_previous() shows.
  *
  * Return: 0 (also if there is no damage mark); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew());
  *         LOCKSHM_INVALID (@hold is NULL).

@@ -287,7 +287,8 @@ static void acknowledge_here(struct lockshm *s, const void *key, size_t key_len,
 	r = host_lease_at(s, i);
 	word = r ? load_acquire(&r->word) : 0;
 	told = r ? host_note_last(r, word) : 0;
-	if (told && told <= last)
+	/* Before that it is told to none, and may still be granted again, with a later end. */
+	if (told && told <= last && host_lease_state(word) != HOST_LEASE_ACQUIRING)
 		host_note_acknowledge(s, i, word);
 }
 

@@ -131,5 +131,6 @@ bool demand_torn(const struct bridge *b, uint32_t i, uint64_t epoch, const struc
 	entry = table_lookup(b->s, &b->leases[i].id);
 	memset(out, 0, sizeof(*out));
 	*mark = entry == ENTRY_NONE ? 0 : damage_read(b->s, &b->s->entries[entry], out);
-	return torn || out->status != 0;
+	/* A holder beyond the break of a damaged queue is not seen. */
+	return torn || in->damaged || out->status != 0;
 }

@@ -153,15 +153,16 @@ static int forget_bargeable(struct access *g, int outcome)
 }
 
 /*
- * The host lease is lost, so another host may have the key: ended as the bridge ends it, so that it leaves its mark.
- * Crash point: EXPIRED and linked, as after an end by others.
+ * The host lease is lost, so another host may have the key: ended as the bridge ends it, so that it leaves its mark, if it
+ * was entered.  Crash point: EXPIRED or ABANDONED and linked, as after an end by others.
  */
 static int release_lost(struct access *g)
 {
 	uint64_t w = load_acquire(&g->r->word);
 
 	while (access_granted(g, w))
-		if (cas(&g->r->word, &w, word_with_state(w, REQUEST_EXPIRED))) {
+		if (cas(&g->r->word, &w,
+			word_with_state(w, word_is(w, REQUEST_GRANTED) ? REQUEST_ABANDONED : REQUEST_EXPIRED))) {
 			(void)queue_advance_tail(g->s, g->e);
 			break;
 		}

@@ -78,7 +78,8 @@ void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, stru
 	/* A pid of another host is none here. */
 	host = load_relaxed(&r->note_host);
 	pid = (unsigned)load_relaxed(&r->note_pid) & 0x3fffff;
-	snprintf(out->tag, sizeof(out->tag), pid ? "%u@%016llx" : "%.0u@%016llx", pid, host);
+	if (host)
+		snprintf(out->tag, sizeof(out->tag), pid ? "%u@%016llx" : "%.0u@%016llx", pid, host);
 }
 
 void host_note_acknowledge(struct lockshm *s, uint32_t index, uint64_t word)
