@@ -8,14 +8,25 @@
 
 static struct agent *a, *b;
 
-/* On two at least: a young server does not vote yet. */
-static bool on_most(const char *value)
+static unsigned servers_with(const char *value)
 {
 	unsigned i, n = 0;
 
 	for (i = 0; i < SERVERS; i++)
 		n += strcmp(redis_say(servers[i], "GET lk:" K), value) == 0;
-	return n > SERVERS / 2;
+	return n;
+}
+
+/* On two at least: a young server does not vote yet. */
+static bool on_most(const char *value)
+{
+	return servers_with(value) > SERVERS / 2;
+}
+
+static bool is_everywhere(void *arg)
+{
+	(void)arg;
+	return servers_with(lease_of(0, K).value) == SERVERS;
 }
 
 static bool was_sent(void *arg)
@@ -34,6 +45,8 @@ START_TEST(a_majority_decides)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
 	ck_code(global_try(b, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
+	/* Or two of those that have it would be the only ones, and one of them is refused. */
+	ck_assert(await(is_everywhere, NULL));
 	proxy_set(proxies[1], PROXY_REFUSE);
 	pass(now_ns() + LOCKSHM_MS(3500));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
