@@ -59,43 +59,44 @@ static int acknowledge(lockshm_t *segment, struct key key, const struct remote_d
 	return EXIT_OK;
 }
 
-/* What was told to the lease that just ended is kept under its own, higher number. */
-static int look_again(lockshm_t *segment, struct key key)
+/* A majority has to reply. */
+static int look(lockshm_t *segment, struct key key, struct remote_damage *damage)
 {
 	struct lockshm_error error = { 0 };
 	struct found found = { .servers = 0 };
+	int status = EXIT_OK;
 	int code = remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, add_server, &found, &error);
-
-	free(found.why);
-	if (code < 0)
-		return failed(code, &error);
-	if (found.all.last <= found.all.good)
-		return EXIT_OK;
-	message("it is damaged still, or again: its lease ended meanwhile.  Look at it (show), and repeat");
-	return EXIT_FAILED;
-}
-
-static int look_and_acknowledge(lockshm_t *segment, struct key key)
-{
-	struct lockshm_error error = { 0 };
-	struct found found = { .servers = 0 };
-	int status, code = remote_inspect(segment, key.bytes, key.len, REMOTE_TIMEOUT, add_server, &found, &error);
 
 	if (code < 0) {
 		status = failed(code, &error);
 	} else if (found.replied <= found.servers / 2) {
 		message("%s", found.why ? found.why : "no server");
 		status = EXIT_FAILED;
-	} else if (found.all.last > found.all.good) {
-		status = acknowledge(segment, key, &found.all);
-		if (status == EXIT_OK)
-			status = look_again(segment, key);
-	} else {
-		puts("no damage in Redis");
-		status = EXIT_OK;
 	}
 	free(found.why);
+	*damage = found.all;
 	return status;
+}
+
+static int look_and_acknowledge(lockshm_t *segment, struct key key)
+{
+	struct remote_damage damage;
+	int status = look(segment, key, &damage);
+
+	if (status != EXIT_OK)
+		return status;
+	if (damage.last <= damage.good) {
+		puts("no damage in Redis");
+		return EXIT_OK;
+	}
+	status = acknowledge(segment, key, &damage);
+	/* What was told to a lease that ended meanwhile is kept under its own, higher number. */
+	if (status == EXIT_OK)
+		status = look(segment, key, &damage);
+	if (status != EXIT_OK || damage.last <= damage.good)
+		return status;
+	message("it is damaged still, or again: its lease ended meanwhile.  Look at it (show), and repeat");
+	return EXIT_FAILED;
 }
 
 int daemon_ack(int argc, char **argv)
