@@ -261,7 +261,7 @@ int remote_end(struct lockshm *s, const void *key, size_t key_len, const void *v
 	return err;
 }
 
-/* A reply is enough: nobody has the value, so the script deletes nothing. */
+/* A reply is enough: no host has the value, so the script deletes nothing. */
 static int replied(struct admin_op *q)
 {
 	struct node *silent = NULL;

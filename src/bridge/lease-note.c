@@ -53,7 +53,7 @@ void bridge_lease_apply_note(struct bridge *b, uint32_t i, uint64_t word, const 
 	host_note_store(&b->s->host_leases[i], word, &note);
 }
 
-/* Nothing of a reader, who tears nothing, unless it has acknowledged. */
+/* Nothing of a reader, which tears nothing, unless it has acknowledged. */
 static const char *closed_as(unsigned bits, bool exclusive)
 {
 	if (bits & NOTE_KNOWN && bits & NOTE_TOLD && !(bits & NOTE_ACKED))
@@ -90,7 +90,7 @@ void bridge_lease_close_note(struct bridge *b, uint32_t i, uint64_t word, struct
 		b->leases[i].mark = 0;
 }
 
-/* The word is NONE, and nobody has acknowledged or added to the mark since it was read. */
+/* The word is NONE, and the mark has been neither acknowledged nor replaced since it was read. */
 void bridge_lease_note_closed(struct bridge *b, uint32_t i, const struct redis_command *cmd)
 {
 	struct bridge_lease *l = &b->leases[i];

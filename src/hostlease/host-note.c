@@ -47,7 +47,7 @@ uint64_t host_note_last(const struct shm_host_lease *r, uint64_t word)
  * Details first: a reader that finds KNOWN finds them.  A stopped leader stores those of its successor's reply, too; or
  * of an epoch that is over: then host or pid that are reported are of an older end, and nothing else.
  *
- * The same value granted again, before anyone holds: the key may have been another host's in between, so what was told
+ * The same value granted again, before there is a holder: the key may have been another host's in between, so what was told
  * last counts.  The other way round, once told stays.
  */
 void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_note *note)

@@ -267,7 +267,7 @@ local function note(last)
 	noted = { bad, GOOD, why }
 end
 
--- The same for a reader, who opens none.
+-- The same for a reader, which opens none.
 local function told()
 	noted = { OPEN, GOOD, why_of(OPEN) }
 end

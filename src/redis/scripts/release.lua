@@ -7,7 +7,7 @@
 --       has opened it
 --   k   damaged as it was told, up to a token; whole, if that was acknowledged in Redis meanwhile
 --   u   the lease was not used
--- After each of them the note is nobody's: what a stopped leader sends later does not change it.
+-- After each of them the note has no owner: what a stopped leader sends later does not change it.
 
 -- The short path, for a writer's lock without waiters: a quarter of the commands.
 if ARGV[3] == '0' and not ARGV[4] and redis.pcall('GET', KEYS[1]) == ARGV[2] and
