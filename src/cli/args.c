@@ -54,6 +54,16 @@ int args_option(int argc, char **argv, const char *shorts, const struct option *
 	return option;
 }
 
+void args_no_option(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 } /* end */
+	};
+
+	(void)args_option(argc, argv, ":h", options);
+}
+
 char *args_operand(int argc, char **argv, const char *what)
 {
 	if (optind >= argc)

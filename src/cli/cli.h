@@ -78,6 +78,8 @@ enum { DURATION_FINITE = 0, DURATION_INF = 1, DURATION_NONE = 2 };
 
 /** getopt_long() that handles --help and ends the program at a wrong option. */
 int args_option(int argc, char **argv, const char *shorts, const struct option *longs);
+/** Of a command that has no option but --help. */
+void args_no_option(int argc, char **argv);
 /** The next operand; @what names it when it is missing. */
 char *args_operand(int argc, char **argv, const char *what);
 /** The operand NAME; also makes it the subject of messages. */

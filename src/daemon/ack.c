@@ -9,16 +9,6 @@
 
 #include "daemon/daemon.h"
 
-enum { OPTION_ESCAPED = 256, OPTION_ANY_OWNER, OPTION_CREDENTIALS };
-
-static const struct option options[] = {
-	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
-	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
-	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
 struct found {
 	struct remote_damage all; /* of the servers together */
 	size_t servers, replied;
@@ -101,27 +91,12 @@ static int look_and_acknowledge(lockshm_t *segment, struct key key)
 
 int daemon_ack(int argc, char **argv)
 {
-	bool escaped = false, any_owner = false;
-	const char *name, *credentials = NULL;
-	lockshm_t *segment;
-	struct key key;
-	int status;
+	struct key_command command = { .has_value = false };
+	int status = key_command_begin(&command, argc, argv);
 
-	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
-		if (option == OPTION_ESCAPED)
-			escaped = true;
-		else if (option == OPTION_CREDENTIALS)
-			credentials = optarg;
-		else
-			any_owner = true;
-	name = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), escaped);
-	args_end(argc, argv);
-	credentials_use(credentials, name);
-	status = open_to_act(&segment, name, any_owner);
 	if (status)
 		return status;
-	status = look_and_acknowledge(segment, key);
-	lockshm_close(segment);
+	status = look_and_acknowledge(command.segment, command.key);
+	lockshm_close(command.segment);
 	return status;
 }

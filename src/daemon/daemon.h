@@ -23,6 +23,19 @@ char *format_damage(const struct remote_damage *damage);
 int daemon_serve(int argc, char **argv);
 int daemon_show(int argc, char **argv);
 
+/* --- daemon/key-command.c: what show, release and ack begin with ----------------------------------------- */
+
+struct key_command {
+	bool looks; /* a format can be chosen, and the segment may be of any owner */
+	bool has_value; /* an operand VALUE follows KEY */
+	enum format format;
+	struct key key, value;
+	lockshm_t *segment;
+};
+
+/** Read the arguments and open the segment.  Return: 0, or the exit status after a message. */
+int key_command_begin(struct key_command *command, int argc, char **argv);
+
 /* --- daemon/credentials.c: login and TLS files --------------------------------------------------------- */
 
 /** The directory for segment @name: @option, or $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME.  One that was named has to

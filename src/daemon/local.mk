@@ -9,6 +9,7 @@ lockshm_bridge_SOURCES = \
 	%D%/check.c \
 	%D%/credentials.c \
 	%D%/daemon.h \
+	%D%/key-command.c \
 	%D%/main.c \
 	%D%/release.c \
 	%D%/segments.c \

@@ -33,6 +33,11 @@ static const char help_text[] =
 	"NAME is a segment: /name or name; it may be made later.  With CMD it runs that command beside, and ends with\n"
 	"it.  Segments called show, release or ack are written with the slash.  More: lockshm-bridge(8).\n";
 
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = { { "show", daemon_show }, { "release", daemon_release }, { "ack", daemon_ack } };
+
 static void __attribute__((noreturn)) help(void)
 {
 	fputs(help_text, stdout);
@@ -50,17 +55,11 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--version"))
 		return program_version();
 	signals_contain_truncation();
-	if (!strcmp(argv[1], "show")) {
-		subject_command("show");
-		return program_end(daemon_show(argc - 1, argv + 1));
-	}
-	if (!strcmp(argv[1], "release")) {
-		subject_command("release");
-		return program_end(daemon_release(argc - 1, argv + 1));
-	}
-	if (!strcmp(argv[1], "ack")) {
-		subject_command("ack");
-		return program_end(daemon_ack(argc - 1, argv + 1));
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		subject_command(commands[i].name);
+		return program_end(commands[i].run(argc - 1, argv + 1));
 	}
 	return program_end(daemon_serve(argc, argv));
 }

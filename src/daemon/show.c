@@ -279,17 +279,6 @@ static int server_human(const struct remote_info *info, void *arg)
 
 /* --- The command ------------------------------------------------------------------------------------- */
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_CREDENTIALS };
-
-static const struct option options[] = {
-	{ "credentials", required_argument, NULL, OPTION_CREDENTIALS },
-	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
-	{ "help", no_argument, NULL, 'h' },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "porcelain", no_argument, NULL, OPTION_PORCELAIN },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
 /** Call @fn for each server, or once with the reason if the look-up fails. */
 static int each_server(lockshm_t *segment, struct key key, remote_fn fn, void *arg)
 {
@@ -327,30 +316,14 @@ static int print_key(lockshm_t *segment, struct key key, enum format format)
 
 int daemon_show(int argc, char **argv)
 {
-	enum format format = FORMAT_HUMAN;
-	bool escaped = false;
-	lockshm_t *segment;
-	const char *name, *credentials = NULL;
-	struct key key;
-	int status;
+	struct key_command command = { .looks = true };
+	int status = key_command_begin(&command, argc, argv);
 
-	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
-		if (option == OPTION_ESCAPED)
-			escaped = true;
-		else if (option == OPTION_CREDENTIALS)
-			credentials = optarg;
-		else
-			format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
-	name = args_segment(argc, argv);
-	key = args_key(args_operand(argc, argv, "KEY"), escaped);
-	args_end(argc, argv);
-	credentials_use(credentials, name);
-	status = open_to_look(&segment, name);
 	if (status)
 		return status;
-	hosts.segment = segment;
+	hosts.segment = command.segment;
 	hosts.deadline = now_ns() + REMOTE_TIMEOUT;
-	status = print_key(segment, key, format);
-	lockshm_close(segment);
+	status = print_key(command.segment, command.key, command.format);
+	lockshm_close(command.segment);
 	return status;
 }

@@ -2,19 +2,13 @@
 /* rm.c - lockctl rm: remove a segment */
 #include "lockctl/lockctl.h"
 
-static const struct option options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
 int lockctl_rm(int argc, char **argv)
 {
 	struct lockshm_error error;
 	const char *name;
 	int code;
 
-	while (args_option(argc, argv, ":h", options) != -1)
-		;
+	args_no_option(argc, argv);
 	name = args_segment(argc, argv);
 	args_end(argc, argv);
 	code = lockshm_destroy(name, &error);

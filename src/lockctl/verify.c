@@ -5,11 +5,6 @@
 
 #include "lockctl/lockctl.h"
 
-static const struct option options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
 static void print_problem(const char *invariant, const char *text, void *arg)
 {
 	char *shown = visible(text, strlen(text));
@@ -38,8 +33,7 @@ int lockctl_verify(int argc, char **argv)
 	const char *name;
 	int status;
 
-	while (args_option(argc, argv, ":h", options) != -1)
-		;
+	args_no_option(argc, argv);
 	name = args_segment(argc, argv);
 	args_end(argc, argv);
 	status = open_to_look(&segment, name);
