@@ -77,25 +77,23 @@ static const struct command commands[] = {
 	  "  -t, --ttl DUR|none       lease, renewed while it is held (30s); none = strict\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the descriptor is open)\n"
 	  "  --tag T                  shown in listings and to the next holder (the name of the script)\n"
-	  CONFLICT_LINES ROBUST_LINES
-	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n"
-	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
+	  CONFLICT_LINES ROBUST_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE
+	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n" },
 	{ "ls", lockctl_ls,
 	  "[NAME [--pid P] [--waiting] [--min-age DUR] [--sort key|age|waiters] [--internal]]\n"
 	  "                  [--json|--porcelain]",
 	  "list segments, or the locks of one",
-	  FORMAT_LINES
 	  "  --pid P                  what process P holds and waits for\n"
 	  "  --waiting                what is waited for, by which request, behind which holder\n"
 	  "  --min-age DUR            only what is held or waited for at least that long\n"
 	  "  --sort key|age|waiters   order of the table: by key, oldest first, most waiters first\n"
-	  "  --internal               also the library's own locks, as the election of the bridge\n" },
+	  "  --internal               also the library's own locks, as the election of the bridge\n"
+	  FORMAT_LINES },
 	{ "once", lockctl_once,
 	  "NAME KEY --every DUR [--retry-on-failure] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
 	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
 	  "                    [--] CMD... | -c 'CMD'",
 	  "run a command at most once in a period, or skip it",
-	  COMMAND_LINE
 	  "  --every DUR              the period, counted from the start of the command\n"
 	  "  --retry-on-failure       a command that failed does not count\n"
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
@@ -103,7 +101,7 @@ static const struct command commands[] = {
 	  TAG_LINE
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status of a run that is skipped (0)\n"
-	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
+	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner gets LOST",
 	  "  --token T                token of the hold, as ls and show print it\n"
@@ -116,23 +114,22 @@ static const struct command commands[] = {
 	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
 	  "                   [--] CMD... | -c 'CMD'",
 	  "run a command while holding a lock",
-	  COMMAND_LINE SHARED_LINE WAIT_LINE
+	  SHARED_LINE WAIT_LINE
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
 	  "  --cooldown DUR           keep the key closed that much longer after the command has ended\n"
 	  TAG_LINE CONFLICT_LINES ROBUST_LINES
 	  "  --keep-for-children      hold it until all processes that the command started have ended\n"
-	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
+	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "seat", lockctl_seat,
 	  "NAME KEY [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
 	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
 	  "                    [--] CMD... | -c 'CMD'",
 	  "run a command in one process of many; when it ends, in the next",
-	  COMMAND_LINE
 	  "  -w, --wait DUR           longest wait for the seat (inf)\n"
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (none = strict)\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
-	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE },
+	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
 	  "show one lock: holders, queue, damage mark, and its state in Redis",
 	  FORMAT_LINES
@@ -174,11 +171,6 @@ static __attribute__((noreturn)) void command_help(void)
 	exit(program_end(EXIT_OK));
 }
 
-static const struct option no_options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
 static int unknown_command(const char *name)
 {
 	message("unknown command '%s'; lockctl --help lists the commands", name);
@@ -187,7 +179,7 @@ static int unknown_command(const char *name)
 
 static int help_of(int argc, char **argv)
 {
-	args_option(argc, argv, ":h", no_options);
+	args_no_option(argc, argv);
 	if (optind == argc) {
 		help(stdout);
 		return EXIT_OK;

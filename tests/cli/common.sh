@@ -17,8 +17,6 @@ case $LOCKCTL in
 /*) ;;
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
-# shellcheck disable=SC2034 # for the scripts that source this
-bridge=$(dirname "$LOCKCTL")/lockshm-bridge
 # The file in the build directory is libtool's script, which takes longer than lockctl itself; the program and the
 # library are in .libs.
 libs=$(dirname "$LOCKCTL")/.libs
@@ -70,12 +68,17 @@ skip()
 	exit 77
 }
 
-# For tests with lockshm-bridge, which is beside lockctl, or above libtool's directory.
-needs_bridge()
+# lockshm-bridge is beside lockctl, or above libtool's directory.
+find_bridge()
 {
 	bridge_program=$(dirname "$LOCKCTL")/lockshm-bridge
 	[ -x "$bridge_program" ] || bridge_program=$(dirname "$LOCKCTL")/../lockshm-bridge
-	[ -x "$bridge_program" ] || skip "built without the bridge"
+	[ -x "$bridge_program" ]
+}
+
+needs_bridge()
+{
+	find_bridge || skip "built without the bridge"
 	command -v redis-server >/dev/null || skip "redis-server is not installed"
 }
 

@@ -84,9 +84,7 @@ candidates create ""
 offers_nothing
 
 # lockshm-bridge: the same, from its own file.
-bridge_program=$(dirname "$LOCKCTL")/lockshm-bridge
-[ -x "$bridge_program" ] || bridge_program=$(dirname "$LOCKCTL")/../lockshm-bridge
-[ -x "$bridge_program" ] || exit 0
+find_bridge || exit 0
 candidates()
 {
 	PATH=$(dirname "$bridge_program"):$(dirname "$LOCKCTL"):$PATH bash --norc -c '
@@ -101,11 +99,11 @@ candidates()
 options_of() { grep -oE -- '--[a-z][a-z-]*' | sort -u; }
 
 candidates ""
-for word in show release "$seg"; do
+for word in show release ack "$seg"; do
 	offers "$word"
 done
 # Every option of the help, in the usage line of its command, and no other; NAME alone has --version, too.
-for command in show release; do
+for command in show release ack; do
 	candidates "$command" -
 	{ "$bridge_program" --help | grep "lockshm-bridge $command "; echo --help; } | options_of >"$dir/help"
 	options_of <"$dir/stdout" | diff "$dir/help" - >&2 || fail "options of $command"

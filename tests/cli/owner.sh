@@ -24,13 +24,11 @@ for command in "run @ key -- true" "ack @ key" "release @ key --token 1" sweep; 
 	says stderr "owned by uid 65534"
 	says stderr "--any-owner takes it, if you trust that user"
 done
-bridge=$(dirname "$LOCKCTL")/lockshm-bridge
-[ -x "$bridge" ] || bridge=$(dirname "$LOCKCTL")/../lockshm-bridge
-if [ -x "$bridge" ]; then
-	expect 1 "$bridge" "$seg"
+if find_bridge; then
+	expect 1 bridge "$seg"
 	says stderr "owned by uid 65534"
 	says stderr "--any-owner takes it, if you trust that user"
-	expect 1 "$bridge" --any-owner "$seg"
+	expect 1 bridge --any-owner "$seg"
 	says stderr "a segment without Redis"
 fi
 expect 0 lockctl run "$seg" key --any-owner -- true
