@@ -15,6 +15,10 @@ nobase_dist_doc_DATA += \
 	%D%/MIGRATING.md \
 	%D%/README.md \
 	%D%/bench/results.md \
+	%D%/lockshm.stub.php \
+	%D%/packages/laravel/README.md \
+	%D%/packages/nextcloud/README.md \
+	%D%/packages/symfony/README.md \
 	$(end)
 
 EXTRA_DIST += \
@@ -32,10 +36,8 @@ EXTRA_DIST += \
 	%D%/hold.c \
 	%D%/locks.c \
 	%D%/lockshm.c \
-	%D%/lockshm.stub.php \
 	%D%/lockshm_arginfo.h \
 	%D%/package.xml \
-	%D%/packages/laravel/README.md \
 	%D%/packages/laravel/composer.json \
 	%D%/packages/laravel/phpunit.xml.dist \
 	%D%/packages/laravel/src/CannotRestoreLockException.php \
@@ -57,7 +59,6 @@ EXTRA_DIST += \
 	%D%/packages/laravel/tests/StoreTest.php \
 	%D%/packages/laravel/tests/bootstrap.php \
 	%D%/packages/laravel/tests/polyfill.php \
-	%D%/packages/nextcloud/README.md \
 	%D%/packages/nextcloud/appinfo/info.xml \
 	%D%/packages/nextcloud/composer.json \
 	%D%/packages/nextcloud/lib/AppInfo/Application.php \
@@ -71,7 +72,6 @@ EXTRA_DIST += \
 	%D%/packages/nextcloud/tests/stubs/OCP/Lock/ILockingProvider.php \
 	%D%/packages/nextcloud/tests/stubs/OCP/Lock/LockedException.php \
 	%D%/packages/nextcloud/tests/stubs/app.php \
-	%D%/packages/symfony/README.md \
 	%D%/packages/symfony/composer.json \
 	%D%/packages/symfony/phpunit.xml.dist \
 	%D%/packages/symfony/src/DependencyInjection/LockshmExtension.php \

@@ -11,6 +11,13 @@ nobase_dist_doc_DATA += \
 	%D%/MIGRATING.md \
 	%D%/README.md \
 	%D%/bench/results.md \
+	%D%/examples/aio_server.py \
+	%D%/examples/dogpile_mutex.py \
+	%D%/examples/gunicorn_once.py \
+	%D%/examples/gunicorn_scheduler.py \
+	%D%/examples/huey_lock.py \
+	%D%/examples/single_flight.py \
+	%D%/examples/uwsgi_scheduler.py \
 	$(end)
 
 EXTRA_DIST += \
@@ -20,13 +27,6 @@ EXTRA_DIST += \
 	%D%/bench/run.py \
 	%D%/bench/scenarios.py \
 	%D%/build.sh \
-	%D%/examples/aio_server.py \
-	%D%/examples/dogpile_mutex.py \
-	%D%/examples/gunicorn_once.py \
-	%D%/examples/gunicorn_scheduler.py \
-	%D%/examples/huey_lock.py \
-	%D%/examples/single_flight.py \
-	%D%/examples/uwsgi_scheduler.py \
 	%D%/pyproject.toml \
 	%D%/setup.py \
 	%D%/src/_lockshm/acquire.c \

@@ -70,6 +70,17 @@ for name in $(sed -n 's/^\t\(lockshm_[a-z_]*\);/\1/p' "$srcdir/src/liblockshm.sy
 done
 [ -z "$(find "$root" ! -path '*/share/doc/*' \( -name '*internal*' -o -name '*.o' \))" ] || problem "internal files were installed"
 
+# Links of the installed documents lead to installed files; what only the source has is named as a path in backquotes.
+find "$root" -name '*.md' >"$work/documents"
+[ "$(wc -l <"$work/documents")" -ge 40 ] || problem "only $(wc -l <"$work/documents") documents were installed"
+while read -r document; do
+	awk '/^```/ { code = !code; next } !code' "$document" | grep -o '\](\([^) ]*\))' | tr -d '()' | sed 's/^]//; s/#.*//' |
+		grep -v -e '^[a-z]*:' -e '^$' | sort -u >"$work/links"
+	while read -r link; do
+		[ -e "$(dirname "$document")/$link" ] || problem "${document#"$root"}: $link is not installed"
+	done <"$work/links"
+done <"$work/documents"
+
 version=$(sed -n 's/^#define LOCKSHM_VERSION_[A-Z]* //p' "$srcdir/include/lockshm.h" | paste -sd. -)
 [ "$(pc --modversion)" = "$version" ] || problem "lockshm.pc says $(pc --modversion), the header $version"
 

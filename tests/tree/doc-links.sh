@@ -5,7 +5,7 @@
 #
 #   1. every relative link in a *.md file leads to an existing file, and its #anchor to a heading there
 #   2. every path in backquotes that looks like a file of this tree (bindings/..., doc/..., src/..., tests/...,
-#      perf/..., examples/..., include/...) exists
+#      perf/..., examples/..., include/..., model/...) exists
 #   3. every test case that tests/*/traceability.md names as evidence is in the test file it names
 #   4. the program in README.md is examples/minimal.c; it and the uses in examples/uses.c have at most six statements each;
 #      the lines of those in Lua, Python and PHP are, in this order, in bindings/*/README.md, whose tests run them; at
@@ -72,7 +72,7 @@ while read -r file; do
 		check_link "$file" "$link"
 	done <"$work/links"
 	# shellcheck disable=SC2016
-	prose "$file" | grep -oE '`(bindings|doc|src|tests|perf|examples|include)/[A-Za-z0-9_./-]+`' | tr -d '`' | sort -u >"$work/paths"
+	prose "$file" | grep -oE '`(bindings|doc|src|tests|perf|examples|include|model)/[A-Za-z0-9_./-]+`' | tr -d '`' | sort -u >"$work/paths"
 	while read -r path; do
 		links=$((links + 1))
 		# Programs are named without their suffix; logs are made by the tests.
