@@ -289,7 +289,7 @@ static bool lead(struct leader *v)
 	return ended;
 }
 
-static int check(struct lockshm *s, struct lockshm_error *error)
+int bridge_can_serve(const struct lockshm *s, struct lockshm_error *error)
 {
 	if (!s->n_host_leases)
 		return error_set(error, LOCKSHM_INVALID,
@@ -307,7 +307,7 @@ static int serve(struct leader *v, struct lockshm_error *error)
 	int err = 0;
 
 	while (!ended) {
-		err = check(v->s, error);
+		err = bridge_can_serve(v->s, error);
 		if (!err)
 			err = acquire_leadership(v, error);
 		if (err)
@@ -329,7 +329,7 @@ int bridge_serve(struct lockshm *segment, lockshm_canceller_t *canceller, struct
 	int err;
 
 	error_set(error, 0, "%s", "");
-	err = check(segment, error);
+	err = bridge_can_serve(segment, error);
 	if (err)
 		return err;
 	v = calloc(1, sizeof(*v));

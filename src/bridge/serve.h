@@ -13,6 +13,9 @@ struct bridge_pulse {
 /* Does it not lead, or has it done something within the time of its leadership? */
 bool bridge_pulse_is_good(const struct bridge_pulse *pulse, const struct lockshm *segment);
 
+/* LOCKSHM_INVALID (no Redis); LOCKSHM_PERMISSION (read-only); LOCKSHM_SYSTEM; 0 = bridge_serve() begins. */
+MUST_CHECK int bridge_can_serve(const struct lockshm *segment, struct lockshm_error *error);
+
 /*
  * Waits for the local lock that elects the leader, and leads.  Killed or stopped at any time: a standby continues from
  * the state in the segment, and no lease is lost if that happens within two thirds of redis_ttl_ns.  Cancelled, it first

@@ -104,6 +104,10 @@ int open_to_look(lockshm_t **segment, const char *name);
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
 /** The reason of lockshm_open(), with the option that would help; to be freed. */
 char *open_reason(const char *name, bool any_owner, const struct lockshm_error *error);
+/** The message of @error, and whose the file is if its mode is in the way; to be freed. */
+char *format_refusal(const char *name, const struct lockshm_error *error);
+/** The name, or the number; to be freed. */
+char *format_user(uid_t uid);
 
 /* --- cli/output.c ------------------------------------------------------------------------------------ */
 

@@ -137,9 +137,11 @@ const char *limit_of(int cause)
 int failed(int code, const struct lockshm_error *error)
 {
 	bool filled = error && error->code == code && error->message[0];
-	const char *text = filled ? error->message : lockshm_strerror(code);
+	char *text = filled && segment_name ? format_refusal(segment_name, error) :
+					      format_text("%s", filled ? error->message : lockshm_strerror(code));
 
 	message("%s%s%s", text, filled && !strstr(text, "ulimit") ? limit_of(error->sys_errno) : "", remedy(code, text));
+	free(text);
 	return exit_status(code);
 }
 

@@ -5,6 +5,11 @@
  * Commands that only read need read permission and accept every owner: the worst effect of a foreign segment is wrong
  * output.  Commands that take or change locks trust the owner of the segment, so a foreign one needs --any-owner.
  */
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "cli/cli.h"
 
 #define ANY_OWNER "; --any-owner takes it, if you trust that user"
@@ -30,10 +35,34 @@ static bool is_foreign(const char *name, const struct lockshm_error *error)
 	return true;
 }
 
+char *format_user(uid_t uid)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	return user ? format_text("%s", user->pw_name) : format_text("%u", (unsigned)uid);
+}
+
+char *format_refusal(const char *name, const struct lockshm_error *error)
+{
+	bool refused = error->code == LOCKSHM_PERMISSION && (error->sys_errno == EACCES || error->sys_errno == EPERM);
+	char *path = format_text("/dev/shm/%s", *name == '/' ? name + 1 : name), *user, *text;
+	struct stat st;
+
+	refused = refused && stat(path, &st) == 0;
+	free(path);
+	if (!refused)
+		return format_text("%s", error->message);
+	user = format_user(st.st_uid);
+	text = format_text("%s; it belongs to %s, with mode %04o", error->message, user, (unsigned)st.st_mode & 07777);
+	free(user);
+	return text;
+}
+
 char *open_reason(const char *name, bool any_owner, const struct lockshm_error *error)
 {
-	return format_text("%s%s", error->message, any_owner || !is_foreign(name, error) ?
-			   "" : ANY_OWNER);
+	if (any_owner || !is_foreign(name, error))
+		return format_refusal(name, error);
+	return format_text("%s" ANY_OWNER, error->message);
 }
 
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner)

@@ -111,6 +111,11 @@ static void add(struct segments *all, lockshm_t *segment)
 
 	one->all = all;
 	one->segment = segment;
+	/* Else its thread reports the reason. */
+	if (bridge_can_serve(segment, NULL) == 0) {
+		message("serves the segment");
+		supervisor_tell("STATUS=serves segment %s", all->name);
+	}
 	cause = pthread_create(&one->thread, NULL, serve, one);
 	if (cause) {
 		message("cannot start a thread: %s%s", strerror(cause), limit_of(cause));
@@ -121,8 +126,6 @@ static void add(struct segments *all, lockshm_t *segment)
 	one->hosts = hosts_start(segment, all->host_name);
 	one->next = all->served;
 	all->served = one;
-	message("serves the segment");
-	supervisor_tell("STATUS=serves segment %s", all->name);
 }
 
 static bool end(struct served *one)

@@ -114,7 +114,7 @@ static char *output_of(const char *const *arguments, char **why)
 	free(text);
 	*why = status == EXIT_NOT_FOUND || status == EXIT_NOT_EXECUTABLE ?
 		       format_text("not asked: the program " PROGRAM " is not installed") :
-		       format_text("not asked: " PROGRAM " ended with status %d", status);
+		       format_text(PROGRAM " ended with status %d, see its message", status);
 	return NULL;
 }
 
@@ -303,7 +303,7 @@ int remote_ack(lockshm_t *segment, const char *name, struct key key, bool any_ow
 	if (text)
 		fputs(text, stdout);
 	if (why)
-		message("the damage in Redis: %s", why);
+		message("not cleared in Redis: %s", why);
 	free(text);
 	free(why);
 	return status;

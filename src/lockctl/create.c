@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* create.c - lockctl create: make a segment */
 #include <grp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lockctl/lockctl.h"
@@ -164,10 +165,13 @@ static bool is_in_the_way(const char *name, struct lockshm_error *error)
 static int create_failed(int code, const struct lockshm_error *error, const char *name)
 {
 	struct lockshm_error reason;
+	char *text;
 
 	if (code != LOCKSHM_EXISTS || !is_in_the_way(name, &reason))
 		return failed(code, error);
-	message("a file of that name exists already: %s", reason.message);
+	text = format_refusal(name, &reason);
+	message("a file of that name exists already: %s", text);
+	free(text);
 	return EXIT_FAILED;
 }
 

@@ -373,7 +373,7 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 
 	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
 	if (lease->remaining_ns)
-		fprintf(out, ", good for %s, %" PRIu64 " holds under it, %" PRIu64 " other hosts wait", left,
+		fprintf(out, ", good for %s, holds so far: %" PRIu64 ", other hosts that wait: %" PRIu64, left,
 			lease->local_grants, lease->other_hosts_waiting);
 	fprintf(out, "%s%s\n", *why ? "; last: " : "", why);
 	free(left);
@@ -385,7 +385,7 @@ void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 	const char *mode = mode_name(lock->mode);
 	char *key = format_key(lock);
 
-	fprintf(out, "key      %s (%zu bytes)\n", key, lock->key_len);
+	fprintf(out, "key      %s (%zu byte%s)\n", key, lock->key_len, lock->key_len == 1 ? "" : "s");
 	fprintf(out, "mode     %s\n", mode ? mode : "free");
 	if (lock->global)
 		fputs("global   every request, by the segment\n", out);

@@ -7,7 +7,6 @@
  * ends with how many could not be read.
  */
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,13 +72,6 @@ static void listing_end(struct listing *listing)
 }
 
 /* --- Segments ---------------------------------------------------------------------------------------- */
-
-static char *format_user(uid_t uid)
-{
-	const struct passwd *user = getpwuid(uid);
-
-	return user ? format_text("%s", user->pw_name) : format_text("%u", (unsigned)uid);
-}
 
 static void segment_json(struct json *json, const struct lockshm_segment_info *info, const char *owner)
 {

@@ -51,6 +51,7 @@ expect 0 lockctl create "$seg"
 expect 1 bridge "$seg"
 says stderr "lockshm-bridge: $seg: "
 says stderr "a segment without Redis"
+logged stderr "serves the segment" && fail "it reports that it serves a segment that it refuses"
 expect 2 bridge show "$seg" key
 says stderr "a segment without Redis"
 expect 0 bridge "$seg" -- true
@@ -215,3 +216,10 @@ PATH=/nonexistent expect 1 "$dir/alone/lockctl" run "$seg" key --global -- true
 says stderr "lockshm-bridge"
 PATH=/nonexistent expect 0 "$dir/alone/lockctl" show "$seg" key
 says stdout "redis    not asked: the program lockshm-bridge is not installed"
+
+# It is there and fails: its own message has the reason, and no other one denies that it was asked.
+LOCKSHM_CREDENTIALS=$dir/none expect 0 lockctl show "$seg" key
+says stderr "$dir/none: No such file"
+says stdout "redis    lockshm-bridge ended with status 2, see its message"
+LOCKSHM_CREDENTIALS=$dir/none expect 1 lockctl ack "$seg" key
+says stderr "lockctl: ack $seg: not cleared in Redis: lockshm-bridge ended with status 2, see its message"
