@@ -194,6 +194,18 @@ void guard_need_command(struct guard *guard)
 	guard_default_tag(guard, guard->command[0]);
 }
 
+int guard_main(struct guard *guard, int argc, char **argv, const char *shorts, const struct option *options)
+{
+	for (int option; (option = args_option(argc, argv, shorts, options)) != -1;)
+		if (option != 1)
+			guard_option(guard, option);
+		else if (guard_operand(guard, argv))
+			break;
+	guard_finish(guard, argc, argv);
+	guard_need_command(guard);
+	return guard_run(guard);
+}
+
 void guard_default_tag(struct guard *guard, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -157,6 +157,8 @@ bool guard_operand(struct guard *guard, char **argv);
 void guard_finish(struct guard *guard, int argc, char **argv);
 /** Refuse a missing command; its name is the default tag. */
 void guard_need_command(struct guard *guard);
+/** The arguments of a command that has no option of its own, then guard_run(). */
+int guard_main(struct guard *guard, int argc, char **argv, const char *shorts, const struct option *options);
 /** The tag, unless --tag gave one: @path without its directory. */
 void guard_default_tag(struct guard *guard, const char *path);
 

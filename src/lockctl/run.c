@@ -20,12 +20,5 @@ int lockctl_run(int argc, char **argv)
 {
 	struct guard guard = GUARD_INIT;
 
-	for (int option; (option = args_option(argc, argv, "-:c:sw:" GUARD_SHORTS, options)) != -1;)
-		if (option != 1)
-			guard_option(&guard, option);
-		else if (guard_operand(&guard, argv))
-			break;
-	guard_finish(&guard, argc, argv);
-	guard_need_command(&guard);
-	return guard_run(&guard);
+	return guard_main(&guard, argc, argv, "-:c:sw:" GUARD_SHORTS, options);
 }

@@ -21,12 +21,5 @@ int lockctl_seat(int argc, char **argv)
 	guard.request.ttl_ns = LOCKSHM_FOREVER;
 	guard.request.timeout_ns = LOCKSHM_FOREVER;
 	guard.announce = true;
-	for (int option; (option = args_option(argc, argv, "-:c:w:" GUARD_SHORTS, options)) != -1;)
-		if (option != 1)
-			guard_option(&guard, option);
-		else if (guard_operand(&guard, argv))
-			break;
-	guard_finish(&guard, argc, argv);
-	guard_need_command(&guard);
-	return guard_run(&guard);
+	return guard_main(&guard, argc, argv, "-:c:w:" GUARD_SHORTS, options);
 }
