@@ -127,7 +127,8 @@ START_TEST(open_after_deaths_looks_at_every_chunk_once)
 }
 END_TEST
 
-static void beside_the_living(const char *what, void (*act)(void))
+/* Beside n threads: each holds a key of its own (NULL), or all of them read @key. */
+static void beside_holders(const char *what, const char *key, void (*act)(void))
 {
 	double counts[SIZES];
 	struct crowd c;
@@ -135,7 +136,8 @@ static void beside_the_living(const char *what, void (*act)(void))
 
 	for (i = 0; i < SIZES; i++) {
 		segment_with(2048, 16384, OWNERS);
-		c = crowd_of(sizes[i], NULL, X, false);
+		take_part();
+		c = crowd_of(sizes[i], key, key ? S : X, false);
 		counts[i] = looks_of(act);
 		die(c);
 	}
@@ -144,13 +146,13 @@ static void beside_the_living(const char *what, void (*act)(void))
 
 START_TEST(open_does_not_look_at_every_owner_that_lives)
 {
-	beside_the_living("open beside owners", act_open);
+	beside_holders("open beside owners", NULL, act_open);
 }
 END_TEST
 
 START_TEST(join_and_leave_do_not_look_at_every_owner_that_lives)
 {
-	beside_the_living("join and leave beside owners", act_join);
+	beside_holders("join and leave beside owners", NULL, act_join);
 }
 END_TEST
 
@@ -197,26 +199,10 @@ static void act_try_with_report(void)
 	ck_assert_int_eq(report.blocker.state, LOCKSHM_HOLDING);
 }
 
-static void against_readers(const char *what, void (*act)(void))
-{
-	double counts[SIZES];
-	struct crowd c;
-	unsigned i;
-
-	for (i = 0; i < SIZES; i++) {
-		segment_with(2048, 16384, OWNERS);
-		take_part();
-		c = crowd_of(sizes[i], "k", S, false);
-		counts[i] = looks_of(act);
-		die(c);
-	}
-	grows_by(what, counts, 0, 0);
-}
-
 START_TEST(try_looks_at_one_reader)
 {
-	against_readers("try among readers", act_try);
-	against_readers("try with a report among readers", act_try_with_report);
+	beside_holders("try among readers", "k", act_try);
+	beside_holders("try with a report among readers", "k", act_try_with_report);
 }
 END_TEST
 

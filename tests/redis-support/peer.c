@@ -106,6 +106,21 @@ int leave(struct peer *p, const char *modes)
 	return with_flags(p, REDIS_LEAVE, modes);
 }
 
+static bool is_past(void *arg)
+{
+	long long s, us;
+
+	sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us);
+	return s * 1000 + us / 1000 > *(int64_t *)arg;
+}
+
+void let_pass(const struct peer *p, int64_t ms)
+{
+	int64_t when = p->op.reply.server_ms + ms;
+
+	ck_assert(await(is_past, &when));
+}
+
 void new_value(struct peer *p)
 {
 	ck_assert(redis_value(p->value, &p->host));

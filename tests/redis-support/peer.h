@@ -39,6 +39,8 @@ int try_s(struct peer *p);
 int renew(struct peer *p);
 int release(struct peer *p);
 int leave(struct peer *p, const char *modes);
+/* Until the server's clock has passed that of @p's last reply plus @ms. */
+void let_pass(const struct peer *p, int64_t ms);
 /* A new value, for another acquisition. */
 void new_value(struct peer *p);
 

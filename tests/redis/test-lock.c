@@ -8,22 +8,6 @@
 
 static struct peer *a, *b, *c;
 
-/* Has the server's clock passed that of the reply plus @ms? */
-static bool is_past(void *arg)
-{
-	long long s, us;
-
-	sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us);
-	return s * 1000 + us / 1000 > *(int64_t *)arg;
-}
-
-static void let_pass(const struct peer *p, int64_t ms)
-{
-	int64_t when = p->op.reply.server_ms + ms;
-
-	ck_assert(await(is_past, &when));
-}
-
 /* 16 in each microsecond since 2025. */
 static int64_t clock_tokens(const struct peer *p)
 {

@@ -8,21 +8,6 @@
 
 static struct peer *a, *b, *c, *d;
 
-static bool is_past(void *arg)
-{
-	long long s, us;
-
-	sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us);
-	return s * 1000 + us / 1000 > *(int64_t *)arg;
-}
-
-static void let_pass(const struct peer *p, int64_t ms)
-{
-	int64_t when = p->op.reply.server_ms + ms;
-
-	ck_assert(await(is_past, &when));
-}
-
 #define ck_position(peer, want) ck_assert_int_eq((peer)->op.reply.position, want)
 
 /* ---------------------------------------------------------------- writers */

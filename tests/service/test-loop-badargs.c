@@ -27,11 +27,6 @@ static void cast(void)
 	loop = loop_new();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
 /* Not even where the lock is free, so that the program shows its fault at once. */
 START_TEST(strict_and_endless_is_refused)
 {

@@ -32,11 +32,6 @@ static void cast(void)
 	loop = loop_new();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
 static int cancellable(struct task *task, const char *key, lockshm_canceller_t *with)
 {
 	task_init(task, key, X);

@@ -34,20 +34,6 @@ static void cast(void)
 	c = agent_start();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
-/* Now or when its turn comes.  The test need not have the segment open. */
-static int gets(struct agent *agent, const char *key)
-{
-	struct agent_command command = { .op = AGENT_ACQUIRE, .how = X };
-
-	snprintf(command.key, sizeof(command.key), "%s", key);
-	return agent_do(agent, command);
-}
-
 /* ---------------------------------------------------------------- killed, stopped, ended */
 
 /* In k alone, or in a key each.  Board 0: ready. */
@@ -351,7 +337,7 @@ START_TEST(stopped_with_a_grant)
 	board_await(0, 2);
 	ck_code(agent_try(b, "k", X), LOCKSHM_BUSY);
 	process_kill(child);
-	ck_code(gets(b, "k"), LOCKSHM_OWNER_DIED);
+	ck_code(agent_take(b, "k"), LOCKSHM_OWNER_DIED);
 	verify_clean();
 }
 END_TEST
@@ -406,7 +392,7 @@ START_TEST(a_process_ends_with_its_waits)
 	ck_code(agent_acquire(b, "k", X), AGENT_BLOCKED);
 	board_add(2, (uint32_t)_i);
 	board_add(1, 1);
-	ck_assert_int_ge(gets(c, "held"), 0);
+	ck_assert_int_ge(agent_take(c, "held"), 0);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0);
 	if (_i)

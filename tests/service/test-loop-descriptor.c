@@ -24,11 +24,6 @@ static void cast(void)
 	b = agent_start();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
 static int open_descriptors(void)
 {
 	int fd, n = 0;

@@ -33,12 +33,6 @@ static void cast(void)
 	loop = loop_new();
 }
 
-/* Robust, as agents are. */
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
 /* Now or when its turn comes. */
 static int gets(struct agent *agent)
 {

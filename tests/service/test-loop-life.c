@@ -32,20 +32,6 @@ static void cast(void)
 	c = agent_start();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
-/* Now or when its turn comes.  The test need not have the segment open. */
-static int gets(struct agent *agent, const char *key)
-{
-	struct agent_command command = { .op = AGENT_ACQUIRE, .how = X };
-
-	snprintf(command.key, sizeof(command.key), "%s", key);
-	return agent_do(agent, command);
-}
-
 static int open_descriptors(void)
 {
 	int fd, n = 0;
@@ -185,7 +171,7 @@ START_TEST(the_handle_is_closed_first)
 	ck_code(lockshm_loop_cancel(loop, &t[1].hold), 0);
 	ck_code(lockshm_loop_close(loop), 0);
 	/* Nothing is left that keeps the hold. */
-	ck_assert_int_ge(gets(c, "held"), 0);
+	ck_assert_int_ge(agent_take(c, "held"), 0);
 	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 3);
 	verify_clean();
@@ -207,7 +193,7 @@ START_TEST(the_last_loop_keeps_the_holds)
 	ck_code(lockshm_check(&t[0].hold, NULL), 0);
 	ck_code(agent_try(a, "k", S), LOCKSHM_BUSY);
 	ck_code(lockshm_loop_close(other), 0);
-	ck_assert_int_ge(gets(a, "k"), 0);
+	ck_assert_int_ge(agent_take(a, "k"), 0);
 	ck_code(task_release(&t[0]), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
 }

@@ -35,11 +35,6 @@ static void cast(void)
 	loop = loop_new();
 }
 
-static void held_by(struct agent *agent, const char *key, int mode)
-{
-	ck_code(agent_acquire(agent, key, mode), 0);
-}
-
 static int tagged(struct agent *agent, const char *tag)
 {
 	struct agent_command command = { .op = AGENT_ACQUIRE, .key = "k", .how = X, .flags = AGENT_PLAIN };

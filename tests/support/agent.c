@@ -468,6 +468,19 @@ int agent_acquire(struct agent *a, const char *key, int mode)
 	return agent_begin(a, c);
 }
 
+int agent_take(struct agent *a, const char *key)
+{
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = LOCKSHM_EXCLUSIVE };
+
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	return agent_do(a, c);
+}
+
+void held_by(struct agent *a, const char *key, int mode)
+{
+	ck_code(agent_acquire(a, key, mode), 0);
+}
+
 int agent_try(struct agent *a, const char *key, int mode)
 {
 	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .timeout_ns = AGENT_TRY };

@@ -109,6 +109,8 @@ int agent_begin(struct agent *a, struct agent_command command);
 /* The usual ones. */
 int agent_acquire(struct agent *a, const char *key, int mode); /* strict, into hold 0, as agent_begin() */
 int agent_try(struct agent *a, const char *key, int mode);     /* strict, into hold 0, once */
+int agent_take(struct agent *a, const char *key);               /* exclusive, now or in its turn; needs no segment here */
+void held_by(struct agent *a, const char *key, int mode);       /* agent_acquire(), which succeeds at once */
 int agent_release(struct agent *a);                             /* hold 0 */
 int agent_call(struct agent *a, enum agent_op op);              /* any other on hold 0 */
 
