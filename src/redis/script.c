@@ -218,6 +218,7 @@ int redis_op_begin(struct redis_op *op, struct redis_conn *conn, enum redis_scri
 	op->keys = keys;
 	op->script = script;
 	op->deadline = deadline;
+	op->ttl_ms = args->ttl_ms;
 	op->value = args->value ? args->value : "";
 	op->value_len = args->value_len ? args->value_len : strlen(op->value);
 	/* args[0] is the host: a copy, since the op outlives @args. */
@@ -308,12 +309,43 @@ static bool parse_note(struct script_reply *a, const struct redis_reply *r)
 	return a->bad >= 0 && a->bad < TOKEN_MAX && a->good >= 0 && a->good < TOKEN_MAX;
 }
 
+/* Of the short paths: the release of a writer's lock gives 1, acquire-x { ms, fence }. */
+static bool is_short(const struct redis_op *op, const struct redis_reply *r)
+{
+	if (op->script == REDIS_RELEASE)
+		return redis_reply_integer(r, 0) == 1;
+	return op->script == REDIS_ACQUIRE_X && redis_reply_count(r) == 2;
+}
+
+static int parse_short(struct redis_op *op, const struct redis_reply *r)
+{
+	struct script_reply *a = &op->reply;
+
+	a->status = REDIS_DONE;
+	a->kind = REDIS_KIND_NONE;
+	a->left_ms = -2;
+	if (op->script == REDIS_RELEASE)
+		return 0;
+	a->status = REDIS_GRANTED;
+	a->kind = REDIS_KIND_HOST;
+	a->left_ms = op->ttl_ms;
+	a->server_ms = redis_reply_integer(redis_reply_at(r, 0), 0);
+	a->fence = redis_reply_integer(redis_reply_at(r, 1), -1);
+	a->holder_len = (size_t)snprintf(a->holder, sizeof(a->holder), "%.*s", REDIS_VALUE_LEN, op->value);
+	if (!is_integer(r, 0) || !in_bounds(a))
+		return not_understood(op);
+	redis_conn_saw_clock(op->conn, op->began, a->server_ms);
+	return 0;
+}
+
 /* { status, ms, queue length, position, ms left, kind, holder, fence, intent } */
 static int parse_reply(struct redis_op *op, const struct redis_reply *r)
 {
 	struct script_reply *a = &op->reply;
 	const char *holder;
 
+	if (is_short(op, r))
+		return parse_short(op, r);
 	holder = redis_reply_text(redis_reply_at(r, 6), &a->holder_len);
 	if (redis_reply_equals(redis_reply_at(r, 0), "not-a-lock"))
 		return redis_conn_set_error(op->conn, REDIS_NOT_A_LOCK, "'%.*s' holds data of type %s, not a lock",

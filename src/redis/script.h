@@ -135,6 +135,7 @@ struct redis_op {
 	const struct redis_many *many; /* instead of keys and value */
 	enum redis_script script;
 	int64_t deadline;
+	int64_t ttl_ms; /* asked for */
 	int64_t began; /* before its first byte was written: validity counts from here */
 	int64_t ended;
 	bool done;

@@ -52,6 +52,10 @@ static const struct lie lies[] = {
 	{ "nil array", IN_PLACE_OF_SCRIPTS, "*-1\r\n", NULL, 0, .cause = "not understood", .each = true },
 	{ "empty array", IN_PLACE_OF_SCRIPTS, "*0\r\n", NULL, 0, .cause = "not understood", .each = true },
 	{ "nine integers", IN_PLACE_OF_SCRIPTS, "*9\r\n", ":7\r\n", 9, .cause = "not understood", .each = true },
+	{ "two texts", IN_PLACE_OF_SCRIPTS, "*2\r\n", "$1\r\n1\r\n", 2, .cause = "not understood", .each = true },
+	{ "no token", IN_PLACE_OF_SCRIPTS, "*2\r\n:1700000000000\r\n$-1\r\n", NULL, 0, .cause = "not understood", .each = true },
+	{ "token beyond all bounds", IN_PLACE_OF_SCRIPTS, "*2\r\n:1700000000000\r\n:9007199254740992\r\n", NULL, 0,
+	  .cause = "not understood", .each = true },
 	{ "texts for numbers", IN_PLACE_OF_SCRIPTS, "*9\r\n$6\r\nqueued\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n"
 	  BUSY_REST "$1\r\n1\r\n$1\r\n1\r\n", NULL, 0, .cause = "not understood", .each = true },
 	{ "numbers beyond all bounds", IN_PLACE_OF_SCRIPTS, QUEUED ":9223372036854775807\r\n:9223372036854775807\r\n"

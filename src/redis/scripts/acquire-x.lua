@@ -5,7 +5,7 @@
 
 -- The short path, for a free lock without waiters: half of the commands.  All reads come before the first write, the
 -- lock is written last, and a read of the tracked keys ends it.  A connection that may lack a right takes the long path,
--- which is refused before the lock is held.
+-- which is refused before the lock is held.  The reply is { ms, first token }: nine elements are a sixth of the time.
 if not ARGV[8] and not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack(KEYS, 1, 5)) == 0 then
 	local fence = redis.call('HMGET', KEYS[6], 'end', 'gap', 'open')
 	local time = redis.call('TIME')
@@ -18,7 +18,7 @@ if not ARGV[8] and not string.find(ARGV[6], 'l') and redis.call('EXISTS', unpack
 		redis.call('PEXPIRE', KEYS[6], 86400000)
 		redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 		redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
-		return { 'granted', ms, 0, 0, tonumber(ARGV[3]), 'host', ARGV[2], base, 0 }
+		return { ms, base }
 	end
 end
 -- common
