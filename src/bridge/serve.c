@@ -6,8 +6,8 @@
  *   replies and apply them | read invalidations | sleep on the doorbell
  *
  * No pass waits for a reply: a lease whose commands are under way is left out until they are over (bridge/flight.h).
- * The loop sleeps on a futex, so that processes wake it directly; bridge/listener.c rings for the servers.  Nothing
- * here must be finished: hostlease/host-lease.h has what a successor finds.
+ * The loop sleeps on a futex, so that processes wake it directly; meanwhile the listener's thread does a pass for what
+ * servers send (bridge/listener.h).  Nothing here must be finished: hostlease/host-lease.h has what a successor finds.
  */
 #define _GNU_SOURCE
 #include "bridge/serve-internal.h"
@@ -17,6 +17,7 @@
 
 #include "bridge/client-settings.h"
 #include "hold/acquire.h"
+#include "hold/hold.h"
 #include "hostlease/leader.h"
 #include "lock/owner.h"
 #include "lock/wait.h"
@@ -28,6 +29,7 @@
 #define END_NS LOCKSHM_MS(250)
 #define DRAIN_NS LOCKSHM_MS(500) /* a connect and a reply, see IO_MAX_NS */
 #define IO_MAX_NS LOCKSHM_MS(250)
+#define FLIGHTS_FOR_TWO 8 /* commands under way, up to which both threads do passes */
 #define LEAD_TTL_MAX_NS LOCKSHM_SECONDS(5)
 #define FIRST_TTL_MIN_NS LOCKSHM_MS(20)
 
@@ -79,6 +81,16 @@ static void make_client(struct leader *v, int64_t now)
 		bridge_log_refusal(v->b.client_error.text);
 }
 
+/* Was the leadership still this process' a moment ago?  Over in time it is, as long as no standby took the lock.  Both
+ * threads ask; lockshm_check() is for the one that acquired it. */
+static bool leads(const struct leader *v)
+{
+	const struct hold *h = hold_of((const lockshm_hold_t *)&v->leadership);
+	uint64_t word = load_acquire(&v->s->requests[h->index].word);
+
+	return word_gen(word) == h->grant.gen && word_holds(word);
+}
+
 /* Takes replies and applies them, and sends what was decided.  True = there may be more to do. */
 static bool exchange(struct leader *v)
 {
@@ -86,14 +98,14 @@ static bool exchange(struct leader *v)
 		return false;
 	redis_client_step(v->b.client, v->b.io_ns);
 	bridge_log_servers(&v->logs, v->b.client);
-	/* LATE still means leader: the time is over, but no standby took the lock. */
-	v->b.superseded = lockshm_check(&v->leadership, NULL) < 0;
+	v->b.superseded = !leads(v);
 	return flights_land(&v->flights, &v->b);
 }
 
 /* Do all that can be done now.  Returns when to continue, host time. */
-static int64_t work(struct leader *v)
+static int64_t work(void *arg)
 {
+	struct leader *v = arg;
 	bool landed, sent;
 	int64_t next;
 
@@ -117,15 +129,24 @@ static int64_t work(struct leader *v)
 /* Sleeps until a ring, a reply, or @until, host time. */
 static void rest(struct leader *v, const struct futex_watch *watch, int64_t until)
 {
-	int64_t left = min64(until - host_now(v->s), v->lead_ttl / 4);
+	int64_t now = host_now(v->s), left = min64(until - now, v->lead_ttl / 4);
 
 	if (left <= 0)
 		return;
 	/* Without the listener, a ring waits for a reply. */
-	if (!v->listener.runs && v->flights.n > 0)
+	if (!v->listener.runs && v->flights.n > 0) {
 		redis_client_wait(v->b.client, redis_now() + left);
-	else
+		return;
+	}
+	/* In a removed segment each pass may be the last, which only the loop notices.  Of many commands each pass of one
+	 * thread takes more replies, and sends more at once. */
+	if (v->b.ending || v->flights.n > FLIGHTS_FOR_TWO) {
 		futex_wait_any(watch, 1, clock_precise() + left);
+		return;
+	}
+	listener_give_turn(&v->listener, now + left);
+	futex_wait_any(watch, 1, clock_precise() + left);
+	listener_take_turn(&v->listener);
 }
 
 /*
@@ -276,7 +297,7 @@ static bool lead(struct leader *v)
 	bool ended;
 
 	bridge_log("leads: obtains the leases of this host");
-	listener_start(&v->listener, v->s);
+	listener_start(&v->listener, v->s, work, v);
 	ended = lead_loop(v);
 	beat(v, 0);
 	if (!ended)

@@ -3,13 +3,14 @@
  * step-victim.c - a leader that catches itself; see bridge-crash/step.h
  *
  * All of this runs in the victim, in handlers of its own faults, so that a point costs microseconds and nothing is
- * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  The listener thread
- * writes to the doorbell only.  It is let through, and so is what the loop writes in that moment: the next round may
- * find a point that was missed.
+ * traced.  Life words stay writable: the kernel marks them at a death, by the mapping of the dead.  Both threads of the
+ * leader are watched; one works at a time, but the listener may ring meanwhile: what is written in that moment is let
+ * through, and the next round may find a point that was missed.
  */
 #define _GNU_SOURCE
 #include "step.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -43,10 +44,11 @@ struct shared {
 
 static struct shared *shared;
 static pid_t victim;
-static bool dead, retired;
+static bool dead, stopped, retired;
 static lockshm_canceller_t retirement;
 static char *from, *lives, *lives_end, *to; /* the segment */
-static __thread bool is_loop, stepping;
+static bool watches;
+static __thread bool stepping;
 static __thread long written; /* where, the last time */
 
 ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
@@ -58,7 +60,7 @@ static void point(enum step_point place, uintptr_t pc, long at)
 {
 	int armed = ARMED;
 
-	if (!is_loop || __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != ARMED)
+	if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != ARMED)
 		return;
 	if (place == (shared->how == HOW_KILL ? BEFORE_WRITE : BEHIND_WRITE) || shared->passed++ != shared->target)
 		return;
@@ -80,7 +82,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
 {
 	ssize_t sent;
 
-	if (!is_loop)
+	if (!watches)
 		return __real_send(fd, bytes, n, flags);
 	point(BEFORE_SEND, (uintptr_t)__builtin_return_address(0), (long)n);
 	sent = __real_send(fd, bytes, n, flags);
@@ -138,7 +140,7 @@ static void catch_writes(const lockshm_t *s)
 	to = from + s->size;
 	sigaction(SIGSEGV, &fault, NULL);
 	sigaction(SIGTRAP, &trap, NULL);
-	is_loop = true;
+	watches = true;
 	protect(PROT_READ);
 }
 #else
@@ -201,7 +203,7 @@ void victim_start(void)
 		ck_assert_ptr_ne(shared, MAP_FAILED);
 	}
 	memset(shared, 0, sizeof(*shared));
-	dead = retired = false;
+	dead = stopped = retired = false;
 	victim = fork();
 	ck_assert_int_ge(victim, 0);
 	if (victim == 0)
@@ -238,11 +240,11 @@ bool victim_caught(void)
 		return !retired;
 	got = waitpid(victim, &status, WNOHANG | WUNTRACED);
 	ck_assert_int_ge(got, 0);
-	if (got == victim && WIFSTOPPED(status))
-		return true;
-	if (got == victim)
+	/* Reported once. */
+	stopped = stopped || (got == victim && WIFSTOPPED(status));
+	if (got == victim && !WIFSTOPPED(status))
 		reap(status);
-	return dead && !retired;
+	return dead ? !retired : stopped;
 }
 
 static bool is_caught(void *arg)
@@ -281,22 +283,38 @@ bool victim_wrote(const void *word)
 	return shared->place == BEHIND_WRITE && shared->at == (const char *)word - (const char *)hosts[0].s->header;
 }
 
-bool victim_rests(void)
+/* One sleeps on the doorbell, the other one on the connections. */
+static bool thread_rests(const char *tid)
 {
-	char path[48];
+	char path[80];
 	long call = -1;
 	FILE *file;
 
-	if (dead)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)victim);
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/syscall", (int)victim, tid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
 	if (fscanf(file, "%ld", &call) != 1)
 		call = -1;
 	fclose(file);
-	return call == SYS_futex || call == 449; /* futex_waitv */
+	return call == SYS_futex || call == 449 /* futex_waitv */ || call == SYS_epoll_wait || call == SYS_epoll_pwait;
+}
+
+bool victim_rests(void)
+{
+	const struct dirent *thread;
+	char path[48];
+	bool rests = true;
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)victim);
+	threads = dead ? NULL : opendir(path);
+	if (!threads)
+		return false;
+	while ((thread = readdir(threads)))
+		rests = rests && (thread->d_name[0] == '.' || thread_rests(thread->d_name));
+	closedir(threads);
+	return rests;
 }
 
 void victim_continue(void)
