@@ -2,6 +2,7 @@
 # Cross-host keys: several segments play hosts around real servers.
 if HAVE_BRIDGE
 tests_of_bridge += \
+	%D%/test-global-ack \
 	%D%/test-global-admin \
 	%D%/test-global-barging \
 	%D%/test-global-batched-wakeups \
@@ -19,6 +20,7 @@ tests_of_bridge += \
 	%D%/test-global-modes \
 	%D%/test-global-names \
 	%D%/test-global-network-faults \
+	%D%/test-global-note \
 	%D%/test-global-notify \
 	%D%/test-global-pipeline \
 	%D%/test-global-policy \
@@ -40,5 +42,6 @@ tests_of_bridge += \
 	$(end)
 endif
 %C%_test_global_lease_stolen_LDADD = $(without_jemalloc)
+%C%_test_global_note_LDADD = $(without_jemalloc)
 %C%_test_global_stale_bridge_LDADD = $(without_jemalloc)
 EXTRA_DIST += %D%/traceability.md

@@ -3,6 +3,7 @@
  * part in, and what it leaves when it ends */
 #define _GNU_SOURCE
 #include "redis-support/hosts.h"
+#include "support/loops.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -114,6 +115,61 @@ START_TEST(none_and_policy_local_only)
 	bridge_start(0);
 	ck_code(global_wait(b, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(b->answer.token, 0);
+}
+END_TEST
+
+static int local_only_in_a_loop(const struct lockshm_request *q, const struct lockshm_key *keys, size_t n,
+				lockshm_hold_t *holds)
+{
+	struct lockshm_outcome end = LOCKSHM_OUTCOME_INIT;
+	lockshm_loop_t *loop = loop_new();
+
+	if (n == 1)
+		ck_code(lockshm_loop_acquire(loop, q, holds, NULL), LOCKSHM_PENDING);
+	else
+		ck_code(lockshm_loop_acquire_many(loop, q, keys, n, holds, NULL), LOCKSHM_PENDING);
+	while (lockshm_loop_next(loop, &end) == 0)
+		loop_await(loop);
+	return end.status;
+}
+
+/* By the way of that number. */
+static int local_only_by(int way, lockshm_hold_t *holds)
+{
+	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY(K, 0), LOCKSHM_MANY_KEY("whole", 0) };
+	struct lockshm_request q = LOCKSHM_REQUEST(K), common = LOCKSHM_REQUEST_INIT;
+	static lockshm_lock_t lock;
+
+	q.flags = common.flags = LOCKSHM_GLOBAL | LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.redis_policy = common.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	if (way == 0)
+		return lockshm_acquire(hosts[0].s, &q, holds);
+	if (way == 1)
+		return lockshm_acquire_many(hosts[0].s, &common, keys, 2, holds);
+	if (way == 2 || way == 3)
+		return local_only_in_a_loop(way == 2 ? &q : &common, keys, (size_t)way - 1, holds);
+	ck_code(lockshm_lock_init(&lock, hosts[0].s, &q), 0);
+	return lockshm_lock(&lock, hosts[0].s);
+}
+
+/* Its status is that it has the key on this host only: it is not told of a mark, and leaves it there. */
+START_TEST(local_only_beside_a_mark)
+{
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
+	lockshm_hold_t holds[2] = { LOCKSHM_HOLD_INIT, LOCKSHM_HOLD_INIT };
+	size_t cleared;
+
+	host_without_bridge(LOCKSHM_REDIS_LOCAL_ONLY);
+	seg = hosts[0].s;
+	/* For long. */
+	store_release(&seg->bridge->missing_since, 1);
+	args.flags |= LOCKSHM_ROBUST;
+	args.policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	ck_code(agent_do(a, args), LOCKSHM_LOCAL_ONLY);
+	agent_kill(a);
+	ck_code(local_only_by(_i, holds), LOCKSHM_LOCAL_ONLY);
+	ck_code(lockshm_acknowledge_marks(seg, NULL, &cleared), 0);
+	ck_assert_uint_eq(cleared, 1);
 }
 END_TEST
 
@@ -343,6 +399,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, none_for_several);
 	tcase_add_test(tc, none_and_policy_wait);
 	tcase_add_test(tc, none_and_policy_local_only);
+	tcase_add_loop_test(tc, local_only_beside_a_mark, 0, 5);
 	tcase_add_test(tc, none_under_a_hold);
 	tcase_add_loop_test(tc, it_comes_after_the_request, 0, 2);
 	tcase_add_test(tc, it_waits_for_the_segment);

@@ -26,6 +26,7 @@
 struct command {
 	enum proxy_fault fault; /* 0 = another target */
 	char target[96];
+	int admitted;
 };
 
 /* One client and its connection to the server; -1 = closed. */
@@ -37,6 +38,7 @@ struct pair {
 
 static struct pair pairs[PAIRS_MAX];
 static enum proxy_fault fault = PROXY_PASS;
+static int admitted = -1; /* so many new connections; the next ones wait.  -1 = all */
 static char target[TARGET_BYTES];
 static long n_replied;
 
@@ -64,6 +66,7 @@ static void take_client(int listener)
 
 	if (fd < 0)
 		return;
+	admitted -= admitted > 0;
 	for (i = 0; i < PAIRS_MAX && pairs[i].client >= 0; i++)
 		;
 	if (fault == PROXY_REFUSE || i == PAIRS_MAX) {
@@ -136,7 +139,7 @@ static void let_go(struct pair *p)
 	p->n_held = 0;
 }
 
-static void obey(int control)
+static void obey(int listener, int control)
 {
 	struct command cmd;
 	long answer = 0;
@@ -148,6 +151,10 @@ static void obey(int control)
 		memcpy(target, cmd.target, sizeof(target));
 	else if (cmd.fault == PROXY_COUNT)
 		answer = n_replied;
+	else if (cmd.fault == PROXY_WAITING)
+		answer = poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, 0);
+	else
+		admitted = cmd.admitted;
 	for (i = 0; i < PAIRS_MAX; i++) {
 		if (cmd.fault == PROXY_RESET || cmd.fault == PROXY_REFUSE) {
 			reset(&pairs[i].client);
@@ -158,7 +165,7 @@ static void obey(int control)
 			let_go(&pairs[i]);
 		}
 	}
-	if (cmd.fault && cmd.fault != PROXY_RESET && cmd.fault != PROXY_HALF_OPEN && cmd.fault != PROXY_COUNT)
+	if (cmd.fault && cmd.fault != PROXY_RESET && cmd.fault != PROXY_HALF_OPEN && cmd.fault < PROXY_COUNT)
 		fault = cmd.fault;
 	send(control, &answer, sizeof(answer), MSG_NOSIGNAL);
 }
@@ -170,7 +177,7 @@ static void serve(int listener, int control)
 
 	for (;;) {
 		fds[0] = (struct pollfd){ .fd = control, .events = POLLIN };
-		fds[1] = (struct pollfd){ .fd = listener, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = admitted ? listener : -1, .events = POLLIN };
 		for (i = 0; i < PAIRS_MAX; i++) {
 			fds[2 + 2 * i] = (struct pollfd){ .fd = pairs[i].client, .events = POLLIN };
 			fds[3 + 2 * i] = (struct pollfd){ .fd = pairs[i].server, .events = POLLIN };
@@ -186,7 +193,7 @@ static void serve(int listener, int control)
 		if (fds[1].revents)
 			take_client(listener);
 		if (fds[0].revents)
-			obey(control);
+			obey(listener, control);
 	}
 }
 
@@ -263,7 +270,12 @@ static long command(struct proxy *p, struct command cmd)
 
 long proxy_set(struct proxy *p, enum proxy_fault f)
 {
-	return command(p, (struct command){ .fault = f });
+	return command(p, (struct command){ .fault = f, .admitted = -1 });
+}
+
+void proxy_admit(struct proxy *p, int n)
+{
+	(void)command(p, (struct command){ .fault = PROXY_PASS, .admitted = n });
 }
 
 void proxy_target(struct proxy *p, struct redis *r)

@@ -88,7 +88,9 @@ enum proxy_fault {
 	PROXY_RESET, /* ends all connections, with RST where there is one; new ones pass */
 	PROXY_HALF_OPEN, /* closes the server's side of all connections and keeps the client's; new ones pass */
 	PROXY_REFUSE, /* PROXY_RESET, also of new connections */
-	PROXY_COUNT, /* no change; returns how many bytes the server has sent so far */
+	/* no change: */
+	PROXY_COUNT, /* returns how many bytes the server has sent so far */
+	PROXY_WAITING, /* returns 1 if a connection waits for proxy_admit() */
 };
 
 struct proxy {
@@ -102,6 +104,8 @@ struct proxy {
 struct proxy *proxy_start(struct redis *r, bool tcp);
 /* Returns when the fault is in force; for PROXY_COUNT the number. */
 long proxy_set(struct proxy *p, enum proxy_fault fault);
+/* PROXY_PASS, but after @n new connections the next ones wait until another fault, or PROXY_PASS, is set. */
+void proxy_admit(struct proxy *p, int n);
 /* New connections go to another server; existing ones stay. */
 void proxy_target(struct proxy *p, struct redis *r);
 
