@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # lockctl and lockshm-bridge from outside.
 tests_of_cli += \
+	%D%/bridge-of-another-user.sh \
 	%D%/bridge-systemd.sh \
 	%D%/bridge.sh \
 	%D%/check.sh \
