@@ -125,21 +125,23 @@ local function slow(locks, spec, key, hold, status)
             return status
         end
     end
-    if status == PENDING then -- the segment makes the key global
-        C.lockshm_loop_cancel(locks.segment.loop, hold)
-        return wait_for_bridge(locks, spec, key, hold)
-    end
-    heat(locks, spec)
-    local refusal = spec.timeout_ns > 0 and waiting.refusal()
-    if status ~= BUSY or spec.timeout_ns <= 0 or refusal then
+    if status ~= PENDING then
+        heat(locks, spec)
+        local refusal = spec.timeout_ns > 0 and waiting.refusal()
+        if status == BUSY and spec.timeout_ns > 0 and not refusal then
+            return wait(locks, spec, key, hold)
+        end
         status = try_again(locks.segment, hold)
         if status >= 0 then
             return status
+        elseif status ~= PENDING then
+            local _, err = failed(locks.segment, status, try_report)
+            return nil, status == BUSY and refusal or err, try_report
         end
-        local _, err = failed(locks.segment, status, try_report)
-        return nil, status == BUSY and refusal or err, try_report
     end
-    return wait(locks, spec, key, hold)
+    -- The segment makes the key global.
+    C.lockshm_loop_cancel(locks.segment.loop, hold)
+    return wait_for_bridge(locks, spec, key, hold)
 end
 
 --- Takes a lock, or waits for it until the time-out.
