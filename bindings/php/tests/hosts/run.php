@@ -124,6 +124,25 @@ run($exclusion + [
         refused(LostException::class, "/^'lost' was lost/", $hold->release(...));
         equal(true, $other->release(), 'release');
     },
+    'a killed holder of a robust key is told to the other host, until that acknowledges' => function () use ($a, $b) {
+        $code = '$hold = Lockshm\\Locks::open($argv[1])->exclusive("robust", 120, robust: true, global: true); echo "held\n"; sleep(120);';
+        $holder = proc_open([PHP_BINARY, '-n', '-d', 'extension=' . getenv('EXTENSION'), '-r', $code, $a->name()], [1 => ['pipe', 'w']], $pipes);
+        equal("held\n", fgets($pipes[1]), 'the holder');
+        $pid = proc_get_status($holder)['pid'];
+        proc_terminate($holder, SIGKILL);
+        proc_close($holder);
+        $hold = $b->exclusive('robust', FAR, robust: true, global: true);
+        $previous = $hold->previous();
+        equal(['died', 0, 1], [$previous?->status, $previous?->pid, preg_match("/^$pid@[0-9a-f]{16}$/", (string)$previous?->tag)], 'previous');
+        $hold->acknowledge();
+        equal(null, $hold->previous(), 'acknowledged');
+        $hold->release();
+        foreach ([$a, $b] as $locks) {
+            $hold = $locks->exclusive('robust', FAR, robust: true, global: true);
+            equal(null, $hold->previous(), 'the next');
+            $hold->release();
+        }
+    },
     'without a bridge the error says how to start one, or the key is local' => function () use ($bare) {
         $text = 'no bridge to Redis runs: start one with "lockshm-bridge \/' . preg_quote($bare->name()) . '"$/';
         refused(BridgeException::class, "/^'k': $text", fn() => $bare->exclusive('k', FAR, global: true));

@@ -221,6 +221,25 @@ def test_a_hold_that_its_host_has_lost(hosts, redis):
     asyncio.run(main())
 
 
+def test_a_killed_holder_of_a_robust_key_is_told_to_the_other_host(hosts):
+    a, b = hosts
+    options = {"robust": True, "global_": True, "timeout": FAR}
+    code = f"with lockshm.open(sys.argv[1], create=False).exclusive('robust', **{options}): print(1, flush=True), time.sleep({FAR})"
+    code = f"import lockshm, sys, time\n{code}"
+    holder = subprocess.Popen([sys.executable, "-c", code, a.name], stdout=subprocess.PIPE)
+    assert holder.stdout.readline()
+    holder.kill()
+    holder.communicate()
+    with b.exclusive("robust", **options) as hold:
+        assert hold.previous.status == "OWNER_DIED"
+        assert re.fullmatch(rf"{holder.pid}@[0-9a-f]{{16}}", hold.previous.tag) and hold.previous.pid == 0
+        hold.acknowledge()
+        assert hold.previous is None
+    for locks in (a, b):
+        with locks.exclusive("robust", **options) as hold:
+            assert hold.previous is None
+
+
 def test_without_a_bridge(bare):
     lock = bare.exclusive("nobody", global_=True, timeout=FAR)
     text = f"'nobody': no bridge to Redis runs: start one with \"lockshm-bridge /{bare.name}\""
