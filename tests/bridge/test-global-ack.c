@@ -209,15 +209,11 @@ END_TEST
 static void meet(void)
 {
 	struct lockshm_create_options options = host_options();
-	char uris[600];
 	int i;
 
-	for (i = 0; i < SERVERS; i++) {
-		servers[i] = i ? redis_start(NULL, false) : redis;
-		proxies[i] = proxy_start(servers[i], false);
-	}
-	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
-	options.redis = uris;
+	servers_start(SERVERS);
+	proxies_start(SERVERS);
+	options.redis = proxies_uris();
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	host_make_bare(0, &options);
 	ck_code(redis_keys_make(&names, REDIS_KEYS_SINGLE, "lk:", K, strlen(K), NULL), 0);

@@ -65,6 +65,22 @@ static void is_free(unsigned i)
 	lease_becomes(i, K, LOCKSHM_HOST_LEASE_NONE);
 }
 
+/* Inside, on host 0, which gives the key back. */
+static void a_dies(void)
+{
+	ck_code(robust(a, X), 0);
+	agent_kill(a);
+	is_free(0);
+}
+
+/* Until it acknowledges. */
+static void b_is_told(int status)
+{
+	damaged(b, status);
+	acknowledged(b, status);
+	whole(b);
+}
+
 /* Of no consequence where nothing ends badly: releases, downgrades, readers, tries, hand-overs between hosts. */
 START_TEST(given_back)
 {
@@ -87,9 +103,7 @@ END_TEST
 START_TEST(a_holder_dies)
 {
 	cast("001", &a, &c, &b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	damaged(b, LOCKSHM_OWNER_DIED);
 	damaged(c, LOCKSHM_OWNER_DIED);
 	acknowledged(b, LOCKSHM_OWNER_DIED);
@@ -102,9 +116,7 @@ END_TEST
 START_TEST(acknowledged_by_the_next_of_its_host)
 {
 	cast("001", &a, &c, &b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	acknowledged(c, LOCKSHM_OWNER_DIED);
 	is_free(0);
 	whole(b);
@@ -145,9 +157,7 @@ START_TEST(a_whole_host_dies)
 	ck_code(robust(a, X), 0);
 	bridge_kill(0);
 	agent_kill(a);
-	damaged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	acknowledged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	whole(b);
+	b_is_told(LOCKSHM_TOOK_OVER_EXPIRED);
 	bridge_start(0);
 	is_free(0);
 	whole(b);
@@ -163,9 +173,7 @@ START_TEST(the_bridge_dies_after_the_holder)
 	bridge_kill(0);
 	bridge_start(0);
 	is_free(0);
-	damaged(b, LOCKSHM_OWNER_DIED);
-	acknowledged(b, LOCKSHM_OWNER_DIED);
-	whole(b);
+	b_is_told(LOCKSHM_OWNER_DIED);
 	whole(c);
 }
 END_TEST
@@ -176,9 +184,7 @@ START_TEST(the_lease_is_lost)
 	ck_code(robust(a, X), 0);
 	ck_redis("1", redis, "DEL lk:" K);
 	lost_is_reported(a);
-	damaged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	acknowledged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	whole(b);
+	b_is_told(LOCKSHM_TOOK_OVER_EXPIRED);
 }
 END_TEST
 
@@ -192,9 +198,7 @@ START_TEST(a_holder_releases_what_is_lost)
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	bridge_thaw(0);
 	is_free(0);
-	damaged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	acknowledged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	whole(b);
+	b_is_told(LOCKSHM_TOOK_OVER_EXPIRED);
 }
 END_TEST
 
@@ -208,9 +212,7 @@ START_TEST(an_operator_takes_it_away)
 	value = lease_of(0, K).value;
 	ck_code(remote_end(hosts[1].s, K, strlen(K), value, strlen(value), LOCKSHM_SECONDS(5), &error), 0);
 	lost_is_reported(a);
-	damaged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	acknowledged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	whole(b);
+	b_is_told(LOCKSHM_TOOK_OVER_EXPIRED);
 }
 END_TEST
 
@@ -233,9 +235,7 @@ END_TEST
 START_TEST(an_acknowledgement_is_lost)
 {
 	cast("001", &a, &c, &b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	ck_code(agent_do(b, with(X, ROBUST | LOCKSHM_ACKNOWLEDGE)), LOCKSHM_OWNER_DIED);
 	bridge_kill(1);
 	agent_kill(b);
@@ -249,9 +249,7 @@ END_TEST
 START_TEST(plain_requests_keep_it)
 {
 	cast("001", &a, &c, &b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	ck_code(agent_do(b, with(X, LOCKSHM_GLOBAL | AGENT_PLAIN)), 0);
 	ck_code(agent_release(b), 0);
 	is_free(1);
@@ -269,9 +267,7 @@ START_TEST(by_a_majority)
 	c = on_host(0);
 	whole(a);
 	whole(b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	proxy_set(proxies[0], PROXY_REFUSE);
 	damaged(b, LOCKSHM_OWNER_DIED);
 	proxy_set(proxies[0], PROXY_PASS);
@@ -280,9 +276,7 @@ START_TEST(by_a_majority)
 	ck_code(robust(c, X), 0);
 	bridge_kill(0);
 	agent_kill(c);
-	damaged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	acknowledged(b, LOCKSHM_TOOK_OVER_EXPIRED);
-	whole(b);
+	b_is_told(LOCKSHM_TOOK_OVER_EXPIRED);
 }
 END_TEST
 
@@ -444,15 +438,12 @@ static int by_acknowledge(void)
 	return status;
 }
 
-static void dies(void)
+static void another_dies(void)
 {
 	a = on_host(0);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 }
 
-/* Each is told, and each can acknowledge. */
 /* Its keys are granted one by one, and it is inside only with both: on the way its host lease was lost. */
 START_TEST(never_inside)
 {
@@ -494,6 +485,7 @@ START_TEST(never_inside)
 }
 END_TEST
 
+/* Each is told, and each can acknowledge. */
 START_TEST(by_all_ways)
 {
 	lockshm_loop_t *loop;
@@ -502,19 +494,19 @@ START_TEST(by_all_ways)
 	c = on_host(1);
 	seg = hosts[1].s;
 	loop = loop_new();
-	dies();
+	another_dies();
 	ck_code(many(0), LOCKSHM_OWNER_DIED);
 	ck_code(by_object(0), LOCKSHM_OWNER_DIED);
 	ck_code(by_loop(loop, 0), LOCKSHM_OWNER_DIED);
 	ck_code(by_acknowledge(), LOCKSHM_OWNER_DIED);
 	ck_code(many(0), 0);
-	dies();
+	another_dies();
 	ck_code(many(LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
 	ck_code(by_object(0), 0);
-	dies();
+	another_dies();
 	ck_code(by_object(LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
 	ck_code(by_loop(loop, 0), 0);
-	dies();
+	another_dies();
 	ck_code(by_loop(loop, LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
 	ck_code(by_acknowledge(), 0);
 	whole(c);
@@ -596,16 +588,14 @@ END_TEST
 START_TEST(an_operator_acknowledges_while_it_is_held)
 {
 	cast("01", &a, &b);
-	ck_code(robust(a, X), 0);
-	agent_kill(a);
-	is_free(0);
+	a_dies();
 	ck_code(robust(b, X), LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(sees(), LOCKSHM_OWNER_DIED);
 	operator_acknowledges();
 	ck_assert_int_eq(sees(), 0);
 	ck_code(agent_release(b), 0);
 	is_free(1);
-	dies();
+	another_dies();
 	ck_assert_int_eq(sees(), LOCKSHM_OWNER_DIED);
 	ck_code(robust(b, X), LOCKSHM_OWNER_DIED);
 	agent_kill(b);

@@ -148,35 +148,20 @@ void hosts_make(unsigned n)
 		host_make(i, &options);
 }
 
-struct redis *servers[SERVERS];
-struct proxy *proxies[SERVERS];
-
 void hosts_on_three(unsigned n, int64_t ttl_ns)
 {
 	struct lockshm_create_options options = host_options();
-	char uris[600];
 	unsigned i;
 
-	for (i = 0; i < SERVERS; i++) {
-		servers[i] = i ? redis_start(NULL, false) : redis;
-		proxies[i] = proxy_start(servers[i], false);
-	}
-	snprintf(uris, sizeof(uris), "%s,%s,%s", proxies[0]->uri, proxies[1]->uri, proxies[2]->uri);
-	options.redis = uris;
+	servers_start(SERVERS);
+	proxies_start(SERVERS);
+	options.redis = proxies_uris();
 	options.redis_leases = 64;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_ttl_ns = ttl_ns;
 	for (i = 0; i < n; i++)
 		host_make(i, &options);
-}
-
-void proxies_set(enum proxy_fault fault)
-{
-	unsigned i;
-
-	for (i = 0; i < SERVERS; i++)
-		proxy_set(proxies[i], fault);
 }
 
 /* ---------------------------------------------------------------- bridges */

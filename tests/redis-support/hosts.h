@@ -12,6 +12,7 @@
 #include "support/fixture.h"
 
 #include "support/agent.h"
+#include "majority.h"
 #include "redis.h"
 
 #include <pthread.h>
@@ -45,14 +46,9 @@ void host_make_bare(unsigned i, const struct lockshm_create_options *options);
 /* hosts[0] .. hosts[n-1] as usual. */
 void hosts_make(unsigned n);
 
-/* Three servers behind a proxy each, of which a majority decides; the suite's is the first.  Young servers do not vote
- * for the time of a lease, so the first key takes that long. */
-#define SERVERS 3
-extern struct redis *servers[SERVERS];
-extern struct proxy *proxies[SERVERS];
-/* hosts[0] .. hosts[n-1] on them, with leases of that time. */
+/* hosts[0] .. hosts[n-1] on the servers of a majority, with leases of that time.  Young servers do not vote for the time
+ * of a lease, so the first key takes that long. */
 void hosts_on_three(unsigned n, int64_t ttl_ns);
-void proxies_set(enum proxy_fault fault);
 
 /* A server of the test's own; hosts[0] connects through the proxy, hosts[1] directly. */
 struct proxy *hosts_by_proxy(int64_t ttl_ns);

@@ -11,6 +11,8 @@ tests_libtest_la_SOURCES += \
 	%D%/liar.c \
 	%D%/liar.h \
 	%D%/logins.c \
+	%D%/majority.c \
+	%D%/majority.h \
 	%D%/peer.c \
 	%D%/peer.h \
 	%D%/program.c \

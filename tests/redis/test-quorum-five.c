@@ -9,15 +9,14 @@
 #include <string.h>
 
 #include "redis-support/liar.h"
+#include "redis-support/majority.h"
 #include "redis-support/peer.h"
 #include "redis/quorum.h"
 
-#define N 5
+#define N SERVERS_MAX
 #define NAMED 3 /* whose run_id the last one reports */
 #define LIAR 4
 
-static struct redis *servers[N];
-static struct proxy *proxies[N];
 static struct redis_quorum *q;
 static struct redis_keys keys;
 static char value[REDIS_VALUE_LEN + 1];
@@ -36,17 +35,14 @@ static void begin(enum redis_script script)
 				 .deadline = soon(),
 				 .args = { .host = host.id, .value = value, .ttl_ms = LONG_MS, .stride = 128,
 					   .waiter_ttl_ms = LONG_MS } };
-	redis_quorum_begin(q, &v);
-	redis_quorum_step(q);
+	vote_begin(q, &v);
 }
 
 static int end(void)
 {
-	while (!v.over) {
-		redis_quorum_wait(q, v.deadline);
-		redis_quorum_step(q);
-	}
-	return v.code ? v.code : (int)v.lease.status;
+	int code = vote_end(q, &v);
+
+	return code ? code : (int)v.lease.status;
 }
 
 static int vote(enum redis_script script)
@@ -156,18 +152,12 @@ END_TEST
 
 static void start(void)
 {
-	int i;
-
-	for (i = 0; i < N; i++)
-		servers[i] = redis_start(NULL, false);
+	servers_start(N);
 }
 
 static void stop(void)
 {
-	int i;
-
-	for (i = 0; i < N; i++)
-		redis_stop(servers[i]);
+	servers_stop(N);
 }
 
 static void meet(void)
@@ -178,12 +168,10 @@ static void meet(void)
 	int i;
 
 	ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "", "lock", 4, NULL), 0);
-	for (i = 0; i < N; i++) {
-		servers[i]->say = NULL;
-		ck_redis("OK", servers[i], "FLUSHALL");
-		proxies[i] = proxy_start(servers[i], false);
+	servers_empty(N);
+	proxies_start(N);
+	for (i = 0; i < N; i++)
 		list[i] = server_of(proxies[i]->uri);
-	}
 	lie.bytes = run_id_of(servers[NAMED]);
 	list[LIAR] = server_of(liar_start(servers[LIAR], &lie)->uri);
 	ck_code(redis_quorum_new(&q, list, N, &options, NULL), 0);

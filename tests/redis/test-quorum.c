@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "redis/quorum.h"
+#include "redis-support/majority.h"
 #include "redis-support/peer.h"
 
-#define N 3
+#define N SERVERS
 
-static struct redis *servers[N];
-static struct proxy *proxies[N];
 static struct redis_keys keys;
 
 /* A host and its connections to the servers. */
@@ -50,13 +49,8 @@ static void join(struct party *p, const struct redis_quorum_options *options)
 /* Waits for the end. */
 static int vote(struct redis_quorum *q, struct redis_vote *v, struct redis_lock *lease)
 {
-	redis_quorum_begin(q, v);
-	for (;;) {
-		redis_quorum_step(q);
-		if (v->over)
-			break;
-		redis_quorum_wait(q, v->deadline);
-	}
+	vote_begin(q, v);
+	(void)vote_end(q, v);
 	/* Without a result the lease is as it was. */
 	if (lease && (!v->code || v->script != REDIS_RENEW))
 		*lease = v->lease;
@@ -278,17 +272,7 @@ static void acquire_beside(void)
 static void begin_release(struct redis_vote *v, const struct redis_keys *lock, int64_t deadline)
 {
 	*v = (struct redis_vote){ .script = REDIS_RELEASE, .keys = lock, .args = a.args, .deadline = deadline };
-	redis_quorum_begin(a.q, v);
-	redis_quorum_step(a.q);
-}
-
-static void end_release(struct redis_vote *v)
-{
-	while (!v->over) {
-		redis_quorum_wait(a.q, v->deadline);
-		redis_quorum_step(a.q);
-	}
-	ck_code(v->code, 0);
+	vote_begin(a.q, v);
 }
 
 /* One server loses two releases with its connection: both are repeated. */
@@ -302,8 +286,8 @@ START_TEST(two_releases_are_lost_together)
 	begin_release(&other, &beside, soon());
 	proxy_set(proxies[0], PROXY_RESET);
 	proxy_set(proxies[0], PROXY_PASS);
-	end_release(&one);
-	end_release(&other);
+	ck_code(vote_end(a.q, &one), 0);
+	ck_code(vote_end(a.q, &other), 0);
 	ck_assert_uint_eq(one.lease.servers, 3);
 	ck_assert_uint_eq(other.lease.servers, 3);
 	ck_nowhere();
@@ -321,8 +305,8 @@ START_TEST(another_release_is_out_of_time)
 	begin_release(&one, &keys, soon());
 	proxy_set(proxies[0], PROXY_PASS);
 	begin_release(&other, &beside, redis_now());
-	end_release(&other);
-	end_release(&one);
+	ck_code(vote_end(a.q, &other), 0);
+	ck_code(vote_end(a.q, &one), 0);
 	ck_assert_uint_eq(one.lease.servers, 3);
 	ck_nowhere();
 }
@@ -582,31 +566,21 @@ END_TEST
 
 static void start(void)
 {
-	int i;
-
-	for (i = 0; i < N; i++)
-		servers[i] = redis_start(NULL, false);
+	servers_start(N);
 }
 
 static void stop(void)
 {
-	int i;
-
-	for (i = 0; i < N; i++)
-		redis_stop(servers[i]);
+	servers_stop(N);
 }
 
 static void meet(void)
 {
 	struct redis_quorum_options options = { 0 };
-	int i;
 
 	ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "", "lock", 4, NULL), 0);
-	for (i = 0; i < N; i++) {
-		servers[i]->say = NULL;
-		ck_redis("OK", servers[i], "FLUSHALL");
-		proxies[i] = proxy_start(servers[i], false);
-	}
+	servers_empty(N);
+	proxies_start(N);
 	join(&a, &options);
 	join(&b, &options);
 	/* Else a majority that is ready first decides, and the third comes with the first renewal. */
