@@ -150,7 +150,7 @@ END_TEST
 
 static void operator_acknowledges(void)
 {
-	ck_code(remote_acknowledge(hosts[0].s, K, strlen(K), LAST, LOCKSHM_SECONDS(5), NULL), 0);
+	ck_code(remote_acknowledge(hosts[0].s, K, strlen(K), LAST, LOCKSHM_SECONDS(60), NULL), 0);
 }
 
 /* While the lease is being acquired the same value may be granted again, with a later end: the look is too old for it. */
