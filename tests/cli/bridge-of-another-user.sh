@@ -7,6 +7,7 @@ needs_bridge
 [ "$(id -u)" -eq 0 ] || skip "only root can change its uid"
 command -v setpriv >/dev/null || skip "setpriv is not installed"
 
+trap 'lockctl rm "$seg-root" 2>/dev/null; clean_up' EXIT
 owner=61001 member=61002 stranger=61003 group=61004
 as_owner() { setpriv --reuid $owner --regid $owner --groups $group "$@"; }
 as_member() { setpriv --reuid $member --regid $member --groups $group "$@"; }
