@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "bridge/serve-internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,9 +104,8 @@ static bool exchange(struct leader *v)
 }
 
 /* Do all that can be done now.  Returns when to continue, host time. */
-static int64_t work(void *arg)
+static int64_t work(struct leader *v)
 {
-	struct leader *v = arg;
 	bool landed, sent;
 	int64_t next;
 
@@ -126,10 +126,24 @@ static int64_t work(void *arg)
 	return min64(next, v->scan_at);
 }
 
+/* The listener's pass.  A process that was stopped may lead no more, which the loop finds out before it does anything: so
+ * the loop is to wake, and rings meant for its successor stay. */
+static int64_t work_of_listener(void *arg)
+{
+	struct leader *v = arg;
+
+	if (leads(v))
+		return work(v);
+	(void)fetch_add32(&v->s->bridge->doorbell, 1);
+	futex_wake(&v->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
+	return INT64_MAX;
+}
+
 /* Sleeps until a ring, a reply, or @until, host time. */
 static void rest(struct leader *v, const struct futex_watch *watch, int64_t until)
 {
-	int64_t now = host_now(v->s), left = min64(until - now, v->lead_ttl / 4);
+	int64_t now = host_now(v->s);
+	int64_t left = min64(until - now, v->lead_renewed + v->lead_ttl / 4 - clock_precise());
 
 	if (left <= 0)
 		return;
@@ -297,7 +311,7 @@ static bool lead(struct leader *v)
 	bool ended;
 
 	bridge_log("leads: obtains the leases of this host");
-	listener_start(&v->listener, v->s, work, v);
+	listener_start(&v->listener, v->s, work_of_listener, v);
 	ended = lead_loop(v);
 	beat(v, 0);
 	if (!ended)

@@ -34,6 +34,7 @@ tests_of_bridge += \
 	%D%/test-global-settings \
 	%D%/test-global-stale-bridge \
 	%D%/test-global-stale-position \
+	%D%/test-global-stale-pass \
 	%D%/test-global-superseded \
 	%D%/test-global-tls \
 	%D%/test-global-tries \

@@ -12,7 +12,8 @@
 -- The short path, for a writer's lock without waiters: a quarter of the commands.  Its reply is 1.
 if ARGV[3] == '0' and not ARGV[4] and redis.pcall('GET', KEYS[1]) == ARGV[2] and
 	redis.call('EXISTS', unpack(KEYS, 2, 5)) == 0 then
-	return redis.call('DEL', KEYS[1])
+	redis.call('DEL', KEYS[1])
+	return 1
 end
 -- common
 
