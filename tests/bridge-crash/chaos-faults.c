@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-uint32_t *hold_on;
+uint32_t *hold_on, *inside;
 struct redis *chaos_redis;
 struct proxy *chaos_proxies[CHAOS_HOSTS];
 pid_t chaos_standbys[CHAOS_HOSTS];
@@ -224,6 +224,7 @@ void bridge_any(unsigned (*random)(unsigned below))
 	struct history_record *r = history_new(&driver);
 
 	dice = random;
+	r->subject = HISTORY_A_BRIDGE;
 	history_enter(r, HISTORY_STOP);
 	acts[dice(sizeof(acts) / sizeof(acts[0]))](dice(CHAOS_HOSTS));
 	history_leave(r, history_now(), 0);

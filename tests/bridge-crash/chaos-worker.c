@@ -18,6 +18,7 @@
 const char *const chaos_keys[KEYS] = { "written", "read", "hot" };
 
 static struct history_writer me;
+static uint32_t process;
 static uint64_t state;
 
 static unsigned chance(unsigned below)
@@ -94,6 +95,8 @@ static void hold_it(lockshm_hold_t *hold, const struct history_record *acquire)
 	unsigned n = acquire->key == KEY_HOT ? 0 : steps();
 	struct history_record *r;
 
+	if (acquire->key == KEY_WRITTEN)
+		__atomic_store_n(inside, process, __ATOMIC_RELAXED);
 	while (n > 0 && still_good(hold, acquire)) {
 		if (chance(CHANGES) == 0)
 			change_modes(hold, acquire);
@@ -102,6 +105,17 @@ static void hold_it(lockshm_hold_t *hold, const struct history_record *acquire)
 	}
 	r = on(acquire, HISTORY_RELEASE);
 	history_leave(r, history_now(), lockshm_release(hold, 0));
+}
+
+/* All that take the first key, half of those that take the second. */
+static unsigned robustness(struct history_record *r, unsigned key)
+{
+	unsigned ack = chance(8) == 0 ? LOCKSHM_ACKNOWLEDGE : 0;
+
+	if (key == KEY_HOT || (key == KEY_READ && chance(2)))
+		return 0;
+	r->flags |= HISTORY_ROBUST | (ack ? HISTORY_ACK_AT_ONCE : 0);
+	return LOCKSHM_ROBUST | ack;
 }
 
 static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
@@ -117,11 +131,11 @@ static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 	q.key = chaos_keys[key];
 	q.key_len = strlen(q.key);
 	q.mode = r->mode;
-	q.flags = LOCKSHM_GLOBAL;
+	q.flags = LOCKSHM_GLOBAL | robustness(r, key);
 	q.ttl_ns = LOCKSHM_FOREVER;
 	q.timeout_ns = WAIT_NS;
 	if (chance(10) == 0) {
-		r->flags = HISTORY_TRY;
+		r->flags |= HISTORY_TRY;
 		q.timeout_ns = 0;
 	}
 	r->ns = LOCKSHM_FOREVER;
@@ -141,11 +155,12 @@ static bool running(void)
 	return !__atomic_load_n(&history.header->stop, __ATOMIC_ACQUIRE) && !history_is_full(&history);
 }
 
-void worker_main(unsigned host, uint32_t process, unsigned seed)
+void worker_main(unsigned host, uint32_t number, unsigned seed)
 {
 	lockshm_t *s;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	process = number;
 	state = seed * UINT64_C(2654435761) + process;
 	history_track_begin(&me, &history, process, 0, HISTORY_NO_TRACK);
 	if (lockshm_open(&s, hosts[host].name, 0, NULL) != 0)

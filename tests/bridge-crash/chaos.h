@@ -21,12 +21,14 @@ extern struct history history;
 extern struct history_writer driver;
 /* Hosts whose workers must keep their holds, a bit each; shared by all. */
 extern uint32_t *hold_on;
+/* The process that got the first key last; shared by all. */
+extern uint32_t *inside;
 extern struct redis *chaos_redis;
 extern struct proxy *chaos_proxies[CHAOS_HOSTS];
 extern pid_t chaos_standbys[CHAOS_HOSTS]; /* that wait to take over; 0 = none */
 
 /* bridge-crash/chaos-worker.c: takes the keys of host @host until it is killed, or the history says stop. */
-void worker_main(unsigned host, uint32_t process, unsigned seed) __attribute__((noreturn));
+void worker_main(unsigned host, uint32_t number, unsigned seed) __attribute__((noreturn));
 
 /* bridge-crash/chaos-faults.c: one fault at random, from its beginning to its end, recorded. */
 void fault_any(unsigned (*random)(unsigned below));

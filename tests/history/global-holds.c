@@ -74,8 +74,10 @@ static void take_step(struct global *c, struct good *g, const struct history_rec
 	/* From the start of that call on the holder does not rely on it. */
 	if (r->op == HISTORY_RELEASE && !r->leave)
 		end_at(g, r->enter);
-	if (!r->leave)
+	if (!r->leave) {
+		g->midway = r->op != HISTORY_CHECK;
 		return;
+	}
 	if (good && g->lost)
 		global_found(c, "regained", g->lost, r, "the hold with token %" PRIu64 " is good again",
 			     g->acquire->token);
@@ -137,6 +139,7 @@ void global_end_killed(struct global *c, struct good *g)
 	for (i = 0; i < c->n_kills && !g->over; i++)
 		if (c->kills[i]->subject == global_process_of(c, g->acquire)) {
 			c->summary->killed++;
+			g->killed = true;
 			end_at(g, c->kills[i]->enter);
 		}
 	end_at(g, NEVER);
@@ -157,4 +160,35 @@ void global_cut(struct global *c, struct good *g)
 			g->end = f->enter;
 	}
 	c->summary->unsure += g->unsure;
+}
+
+static bool between(const struct history_record *r, int64_t from, int64_t to)
+{
+	return r->enter < to && (!r->leave || r->leave > from);
+}
+
+bool global_forgot(const struct global *c, int64_t from, int64_t to)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_faults; i++)
+		if (c->faults[i]->mode == FAULT_FORGETS && between(c->faults[i], from, to))
+			return true;
+	return false;
+}
+
+bool global_failed(const struct global *c, int64_t from, int64_t to)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_faults; i++)
+		if (between(c->faults[i], from, to))
+			return true;
+	for (i = 0; i < c->n_disturbed; i++) {
+		const struct history_record *d = c->disturbed[i];
+
+		if ((d->op == HISTORY_STARVED || d->subject == HISTORY_A_BRIDGE) && between(d, from, to))
+			return true;
+	}
+	return false;
 }

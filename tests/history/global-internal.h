@@ -16,6 +16,8 @@ struct good {
 	int64_t known; /* the end that a call returned last; 0 = none yet */
 	const struct history_record *lost;
 	bool over; /* given up, lost, killed */
+	bool killed; /* before its release */
+	bool midway; /* in a call that may have ended it, or begun another one */
 	bool unsure;
 };
 
@@ -48,5 +50,11 @@ void global_read(struct global *c);
 void global_end_killed(struct global *c, struct good *g);
 /* A lock that Redis forgot may be granted again; its holder learns of that by the end of its lease at the latest. */
 void global_cut(struct global *c, struct good *g);
+/* Between the two times: did Redis forget; was there any fault, of Redis, the network, a bridge or the machine? */
+bool global_forgot(const struct global *c, int64_t from, int64_t to);
+bool global_failed(const struct global *c, int64_t from, int64_t to);
+
+/* history/global-damage.c */
+void global_check_damage(struct global *c, const struct good *goods, uint32_t n);
 
 #endif

@@ -131,6 +131,7 @@ static void check_keys(struct global *c)
 			;
 		check_exclusion(c, &c->goods[i], n);
 		check_tokens(c, &c->goods[i], n, room);
+		global_check_damage(c, &c->goods[i], n);
 	}
 	free(room);
 }

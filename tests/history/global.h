@@ -19,6 +19,8 @@
  *   overdue     a call came back long after its time, or never; or waited long though nothing was wrong
  *   closed      a host had no hold for long, though nothing was wrong any more
  *   code        a call returns a code that it cannot return
+ *   untold      a robust acquire got 0 after a robust writer that ended badly, and none had acknowledged
+ *   false alarm a robust acquire was told though no writer ended badly, and nothing failed
  */
 #ifndef LOCKSHM_TEST_HISTORY_GLOBAL_H
 #define LOCKSHM_TEST_HISTORY_GLOBAL_H
@@ -39,7 +41,7 @@ struct global_terms {
 };
 
 struct global_summary {
-	uint64_t acquires, granted, shared, changes, lost, killed, unsure; /* changes: of mode, unsure: granted when Redis had just forgotten */
+	uint64_t acquires, granted, shared, changes, lost, killed, told, unsure; /* changes: of mode, unsure: granted when Redis had just forgotten */
 	uint64_t by_host[32];
 	int64_t worst_wait_ns; /* while all was well */
 	uint64_t faults[4]; /* by kind */

@@ -111,6 +111,7 @@ _Static_assert(sizeof(struct history_record) == 128, "two cache lines");
 #define HISTORY_NO_TRACK UINT32_MAX
 #define HISTORY_ANY_KEY UINT32_MAX
 #define HISTORY_NO_WAIT UINT32_MAX
+#define HISTORY_A_BRIDGE UINT32_MAX /* stop: no worker */
 
 struct history_track {
 	int32_t pid, tid;

@@ -13,6 +13,7 @@ tests_libhistory_la_SOURCES = \
 	%D%/check.c \
 	%D%/check.h \
 	%D%/damage.c \
+	%D%/global-damage.c \
 	%D%/global-holds.c \
 	%D%/global-internal.h \
 	%D%/global.c \

@@ -35,13 +35,18 @@ static struct global_summary global_finds(const char *properties)
 	return sum;
 }
 
-/* A hold of a new process of @host, with the times of its request and its grant. */
-static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
+/* A hold of a new process of @host, with the times of its request and its grant; of a robust key. */
+static struct history_record *robust(unsigned host, int mode, double enter, double leave, unsigned ticket)
 {
 	struct history_record *r = acquire(track(), 1, mode, STRICT, enter, leave, ticket);
 
 	r->realm = (uint16_t)host;
 	return r;
+}
+
+static struct history_record *hold(unsigned host, int mode, double enter, double leave, unsigned ticket)
+{
+	return plain(robust(host, mode, enter, leave, ticket));
 }
 
 /* lockshm_check() returned that @left ms remain. */
@@ -400,8 +405,148 @@ START_TEST(upgrade_that_takes_too_long)
 }
 END_TEST
 
+/* A writer of host 0 dies inside. */
+static struct history_record *one_that_died(void)
+{
+	struct history_record *a = robust(0, X, 0, 1, 1);
+
+	good(a, 2, 900);
+	killed(track(), a->track, 10);
+	return a;
+}
+
+START_TEST(told_on_the_other_host)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = one_that_died();
+	b = reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a);
+	release(b, 20, 21);
+	release(reporting(robust(0, S, 1, 22, 3), LOCKSHM_OWNER_DIED, a), 30, 31);
+	ck_assert_uint_eq(global_finds("").told, 2);
+}
+END_TEST
+
+START_TEST(not_told_on_the_other_host)
+{
+	begin();
+	one_that_died();
+	release(robust(1, X, 1, 12, 2), 20, 21);
+	global_finds("untold");
+}
+END_TEST
+
+START_TEST(not_told_any_more)
+{
+	struct history_record *a;
+
+	begin();
+	a = one_that_died();
+	release(reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a), 20, 21);
+	release(robust(0, S, 1, 22, 3), 30, 31);
+	global_finds("untold");
+}
+END_TEST
+
+START_TEST(not_told_once_acknowledged)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = one_that_died();
+	b = reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a);
+	b->flags |= HISTORY_ACK_AT_ONCE;
+	release(b, 20, 21);
+	release(robust(0, S, 1, 22, 3), 30, 31);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(told_once_acknowledged)
+{
+	struct history_record *a, *b;
+
+	begin();
+	a = one_that_died();
+	b = reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a);
+	b->flags |= HISTORY_ACK_AT_ONCE;
+	release(b, 20, 21);
+	release(reporting(robust(0, S, 1, 22, 3), LOCKSHM_OWNER_DIED, a), 30, 31);
+	global_finds("false alarm");
+}
+END_TEST
+
+/* Its downgrade may have been done; and one that is killed in its acquire may have been inside. */
+START_TEST(told_or_not_where_it_is_not_known)
+{
+	struct history_record *a;
+	uint32_t d;
+
+	begin();
+	d = track();
+	a = robust(0, X, 0, 1, 1);
+	good(a, 2, 900);
+	on(a, HISTORY_DOWNGRADE, 9, OPEN, 0);
+	killed(d, a->track, 10);
+	release(robust(1, X, 1, 12, 2), 20, 21);
+	release(reporting(robust(1, X, 15, 22, 3), LOCKSHM_OWNER_DIED, a), 30, 31);
+	global_finds("");
+	begin();
+	d = track();
+	a = robust(0, X, 0, OPEN, 0);
+	killed(d, a->track, 10);
+	release(reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a), 20, 21);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(told_for_no_reason)
+{
+	struct history_record *a;
+
+	begin();
+	a = robust(0, X, 0, 1, 1);
+	release(a, 2, 3);
+	release(reporting(robust(1, X, 1, 12, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 20, 21);
+	global_finds("false alarm");
+}
+END_TEST
+
+START_TEST(told_after_a_bridge_was_killed)
+{
+	struct history_record *a;
+
+	begin();
+	a = robust(0, X, 0, 1, 1);
+	release(a, 2, 3);
+	add(track(), HISTORY_STOP, 3, 4, 0)->subject = HISTORY_A_BRIDGE;
+	release(reporting(robust(1, X, 1, 12, 2), LOCKSHM_TOOK_OVER_EXPIRED, a), 20, 21);
+	global_finds("");
+}
+END_TEST
+
+START_TEST(not_told_as_redis_forgot)
+{
+	begin();
+	one_that_died();
+	fault(FAULT_FORGETS, 3, 11, 11.5);
+	release(robust(1, X, 1, 12, 2), 20, 21);
+	global_finds("");
+}
+END_TEST
+
 static void cases(TCase *tc)
 {
+	tcase_add_test(tc, told_on_the_other_host);
+	tcase_add_test(tc, not_told_on_the_other_host);
+	tcase_add_test(tc, not_told_any_more);
+	tcase_add_test(tc, not_told_once_acknowledged);
+	tcase_add_test(tc, told_once_acknowledged);
+	tcase_add_test(tc, told_or_not_where_it_is_not_known);
+	tcase_add_test(tc, told_for_no_reason);
+	tcase_add_test(tc, told_after_a_bridge_was_killed);
+	tcase_add_test(tc, not_told_as_redis_forgot);
 	tcase_add_test(tc, readers_beside_one_that_wrote);
 	tcase_add_test(tc, writer_beside_one_that_wrote);
 	tcase_add_test(tc, readers_before_it_wrote);
