@@ -34,6 +34,7 @@ struct pair {
 	int client, server;
 	char *held; /* replies */
 	size_t n_held;
+	bool gap; /* bytes were discarded */
 };
 
 static struct pair pairs[PAIRS_MAX];
@@ -49,6 +50,7 @@ static void end_pair(struct pair *p)
 	free(p->held);
 	p->held = NULL;
 	p->n_held = 0;
+	p->gap = false;
 }
 
 static void reset(int *fd)
@@ -107,7 +109,9 @@ static void from_client(struct pair *p)
 
 	if (n <= 0)
 		end_pair(p);
-	else if (p->server >= 0 && !is_dropped(bytes, (size_t)n))
+	else if (is_dropped(bytes, (size_t)n))
+		p->gap = p->gap || fault != PROXY_DROP_SUBSCRIBE;
+	else if (p->server >= 0)
 		pass_on(p->server, bytes, (size_t)n);
 }
 
@@ -121,8 +125,10 @@ static void from_server(struct pair *p)
 		return;
 	}
 	n_replied += n;
-	if (fault == PROXY_BLACKHOLE || fault == PROXY_DROP_REPLIES)
+	if (fault == PROXY_BLACKHOLE || fault == PROXY_DROP_REPLIES) {
+		p->gap = true;
 		return;
+	}
 	if (fault != PROXY_HOLD_REPLIES) {
 		pass_on(p->client, bytes, (size_t)n);
 		return;
@@ -132,8 +138,11 @@ static void from_server(struct pair *p)
 	p->n_held += (size_t)n;
 }
 
+/* No network leaves a gap in a stream: the next reply would be taken for that of an earlier command. */
 static void let_go(struct pair *p)
 {
+	if (p->gap)
+		end_pair(p);
 	if (p->n_held && p->client >= 0)
 		pass_on(p->client, p->held, p->n_held);
 	p->n_held = 0;

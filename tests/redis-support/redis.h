@@ -77,7 +77,7 @@ const char *redis_say(struct redis *r, const char *format, ...) __attribute__((f
 /* ---------------------------------------------------------------- proxy */
 
 enum proxy_fault {
-	PROXY_PASS = 1,
+	PROXY_PASS = 1, /* ends the connections of which bytes were discarded */
 	PROXY_SLICE, /* byte by byte, long texts in pieces of 61 */
 	PROXY_HOLD_REPLIES, /* replies wait for PROXY_PASS */
 	PROXY_DROP_REPLIES, /* replies are discarded */

@@ -259,6 +259,27 @@ START_TEST(commands_are_lost)
 }
 END_TEST
 
+/* Of the proxy: after lost bytes the stream does not go on, or a later reply would be taken for this one. */
+START_TEST(a_stream_has_no_gap)
+{
+	struct proxy *p = proxy_start(redis, false);
+	struct redis_conn *c = conn_to(p->uri, NULL);
+
+	call(c, "PING");
+	proxy_set(p, PROXY_DROP_REQUESTS);
+	send_line(c, "ECHO lost");
+	(void)redis_conn_pump(c);
+	proxy_set(p, PROXY_PASS);
+	while (!redis_conn_closed(c)) {
+		ck_assert_ptr_null(redis_conn_take(c));
+		redis_conns_poll(&c, 1, soon());
+	}
+	ck_assert_msg(!strstr(why(c), "no reply in time"), "%s", why(c));
+	ck_assert_str_eq(call(c, "ECHO new"), "new");
+	redis_conn_free(c);
+}
+END_TEST
+
 START_TEST(a_reset_between_commands)
 {
 	struct proxy *p = proxy_start(redis, true);
@@ -407,6 +428,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_late_reply_meets_nobody);
 	tcase_add_test(tc, a_blackhole);
 	tcase_add_test(tc, commands_are_lost);
+	tcase_add_test(tc, a_stream_has_no_gap);
 	tcase_add_test(tc, a_reset_between_commands);
 	tcase_add_test(tc, a_reset_with_a_command_sent);
 	tcase_add_test(tc, half_open);
