@@ -38,7 +38,17 @@ static void ended(struct damage *d, const struct good *g)
 		d->sure = g;
 }
 
-/* An acquire that never returned may have been inside for an instant. */
+static bool was_killed_after(const struct global *c, const struct history_record *r, int64_t from)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_kills; i++)
+		if (c->kills[i]->subject == global_process_of(c, r))
+			return c->kills[i]->leave > from;
+	return true;
+}
+
+/* An acquire that never returned may have been inside for an instant, at its end. */
 static bool one_may_have_entered(const struct global *c, const struct good *g, int64_t from)
 {
 	uint32_t i;
@@ -47,7 +57,7 @@ static bool one_may_have_entered(const struct global *c, const struct good *g, i
 		const struct history_record *r = global_record(c, i);
 
 		if (r && r->op == HISTORY_ACQUIRE && !r->leave && r->key == g->acquire->key && r->enter < g->start &&
-		    r->enter >= from)
+		    was_killed_after(c, r, from))
 			return true;
 	}
 	return false;

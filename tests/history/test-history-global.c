@@ -501,6 +501,25 @@ START_TEST(told_or_not_where_it_is_not_known)
 }
 END_TEST
 
+/* It waited meanwhile. */
+START_TEST(told_of_one_that_entered_once_acknowledged)
+{
+	struct history_record *a, *b, *c;
+	uint32_t d;
+
+	begin();
+	d = track();
+	c = robust(0, X, 0.5, OPEN, 0);
+	a = one_that_died();
+	b = reporting(robust(1, X, 1, 12, 2), LOCKSHM_OWNER_DIED, a);
+	b->flags |= HISTORY_ACK_AT_ONCE;
+	release(b, 20, 21);
+	killed(d, c->track, 22);
+	release(reporting(robust(0, S, 1, 24, 4), LOCKSHM_OWNER_DIED, c), 30, 31);
+	global_finds("");
+}
+END_TEST
+
 START_TEST(told_for_no_reason)
 {
 	struct history_record *a;
@@ -544,6 +563,7 @@ static void cases(TCase *tc)
 	tcase_add_test(tc, not_told_once_acknowledged);
 	tcase_add_test(tc, told_once_acknowledged);
 	tcase_add_test(tc, told_or_not_where_it_is_not_known);
+	tcase_add_test(tc, told_of_one_that_entered_once_acknowledged);
 	tcase_add_test(tc, told_for_no_reason);
 	tcase_add_test(tc, told_after_a_bridge_was_killed);
 	tcase_add_test(tc, not_told_as_redis_forgot);
