@@ -239,8 +239,11 @@ START_TEST(an_end_too_far_away_is_damage)
 	host_with_leases(4);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	/* A renewal would mend it. */
+	bridge_freeze(0);
 	store_release(&record(record_of(0, K))->valid_until, UINT64_MAX >> 2);
 	ck_code(agent_call(a, AGENT_CHECK), LOCKSHM_LOST);
+	bridge_thaw(0);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	/* And the next one is as good as any. */
@@ -322,8 +325,10 @@ START_TEST(no_other_key_is_reported)
 	a = on_host(0);
 	b = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	bridge_freeze(0);
 	record_is_over();
 	lost_is_reported(a);
+	bridge_thaw(0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 	pass(now_ns() + LOCKSHM_MS(3)); /* tokens are milliseconds */
 	ck_code(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
