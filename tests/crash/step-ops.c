@@ -257,12 +257,14 @@ static int renew(const struct scene *s)
 	return code;
 }
 
+/* A victim that is killed must not seem to have overrun. */
 static int renew_shorter(const struct scene *s)
 {
-	int64_t until = s->result->spans[0].until, soon = now_ns() + LOCKSHM_MS(1);
+	int64_t ttl = s->victim_ttl == LOCKSHM_FOREVER ? LOCKSHM_SECONDS(60) : LOCKSHM_MS(1);
+	int64_t until = s->result->spans[0].until, soon = now_ns() + ttl;
 
 	victim_inside(s, X, soon < until ? soon : until);
-	return lockshm_renew(&victim_holds[0], LOCKSHM_MS(1), LOCKSHM_RENEW_RESET);
+	return lockshm_renew(&victim_holds[0], ttl, LOCKSHM_RENEW_RESET);
 }
 
 static int upgrade(const struct scene *s)
