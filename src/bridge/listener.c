@@ -9,13 +9,11 @@
 #include "bridge/listener.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "hostlease/host-lease.h"
-#include "sys/futex.h"
 #include "sys/thread.h"
 
 /* True = the turn is the listener's.  Else it is the first thread's, which is rung: that may have looked before the bytes
@@ -24,8 +22,7 @@ static bool try_turn(struct listener *listener)
 {
 	if (!__atomic_load_n(&listener->wanted, __ATOMIC_RELAXED) && pthread_mutex_trylock(&listener->turn) == 0)
 		return true;
-	(void)fetch_add32(&listener->s->bridge->doorbell, 1);
-	futex_wake(&listener->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
+	host_lease_ring_leader(listener->s);
 	return false;
 }
 

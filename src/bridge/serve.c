@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include "bridge/serve-internal.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,8 +133,7 @@ static int64_t work_of_listener(void *arg)
 
 	if (leads(v))
 		return work(v);
-	(void)fetch_add32(&v->s->bridge->doorbell, 1);
-	futex_wake(&v->s->bridge->doorbell, INT_MAX); /* see host_lease_ring() */
+	host_lease_ring_leader(v->s);
 	return INT64_MAX;
 }
 

@@ -380,6 +380,14 @@ bool host_lease_give_fence(struct shm_host_lease *r, uint64_t epoch, uint64_t fi
 
 /* ---------------------------------------------------------------- wake-ups */
 
+void host_lease_ring_leader(const struct lockshm *s)
+{
+	(void)fetch_add32(&s->bridge->doorbell, 1);
+	/* All: a superseded leader may still sleep here, and would consume a single wake-up.  Standbys sleep
+	 * elsewhere. */
+	futex_wake(&s->bridge->doorbell, INT_MAX);
+}
+
 void host_lease_ring(struct lockshm *s, uint32_t index)
 {
 	if (index >= s->n_host_leases)
@@ -387,10 +395,7 @@ void host_lease_ring(struct lockshm *s, uint32_t index)
 	/* The bit before the doorbell: a leader that sees the doorbell sees the bit.  Killed in between: the leader
 	 * scans all leases from time to time. */
 	(void)fetch_or(&s->bridge->pending[index / 64], UINT64_C(1) << index % 64);
-	(void)fetch_add32(&s->bridge->doorbell, 1);
-	/* All: a superseded leader may still sleep here, and would consume a single wake-up.  Standbys sleep
-	 * elsewhere. */
-	futex_wake(&s->bridge->doorbell, INT_MAX);
+	host_lease_ring_leader(s);
 }
 
 /* A key handed over a million times a second needs no look by the leader, which would need a processor. */

@@ -170,6 +170,8 @@ bool host_lease_goes_on(const struct lockshm *s, uint32_t lease, uint64_t word);
 
 /* Have the leader look at this lease. */
 void host_lease_ring(struct lockshm *s, uint32_t index);
+/* Without one: the leader only wakes. */
+void host_lease_ring_leader(const struct lockshm *s);
 /* The same after the end of a hold, without a ring while the leader suppresses it and looks soon in any case. */
 void host_lease_ring_of_end(struct lockshm *s, uint32_t index);
 /* Wake the waiters of this lease. */
