@@ -18,14 +18,6 @@
 
 #define ROUNDS 4
 
-static int end_first(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)arg;
-	ck_assert_uint_ge(lock->holders, 1);
-	ck_code(lockshm_end_hold(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, lock->requests[0]->token), 0);
-	return 0;
-}
-
 static long scripts(void)
 {
 	const char *text = redis_say(redis, "INFO commandstats"), *at = strstr(text, "cmdstat_evalsha:calls=");
@@ -37,7 +29,7 @@ static long scripts(void)
 static void is_stopped_meanwhile(pid_t standby)
 {
 	bridge_freeze(0);
-	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, end_first, NULL), 0);
+	leadership_is_ended(0);
 	leads(0, standby);
 	pass(now_ns() + LOCKSHM_MS(300));
 	kill(standby, SIGSTOP);

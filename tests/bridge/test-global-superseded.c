@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "bridge/log.h"
-#include "hostlease/leader.h"
+#include "segment/segment.h"
 
 #define ROUNDS 20
 #define FEW 8 /* commands of an end; each that is sent again and again would be hundreds in its time */
@@ -49,19 +49,11 @@ static void takes_and_releases(void)
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_HELD);
 }
 
-static int end_first(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)arg;
-	ck_assert_uint_ge(lock->holders, 1);
-	ck_code(lockshm_end_hold(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, lock->requests[0]->token), 0);
-	return 0;
-}
-
 /* The standby leads, and is stopped. */
 static void is_superseded(void)
 {
 	standby = bridge_standby(0);
-	ck_code(lockshm_show_lock(hosts[0].s, LEADER_KEY, LEADER_KEY_LEN, end_first, NULL), 0);
+	leadership_is_ended(0);
 	leads(0, standby);
 	kill(standby, SIGSTOP);
 	ck_assert_int_eq(waitpid(standby, NULL, WUNTRACED), standby);

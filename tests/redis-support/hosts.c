@@ -233,6 +233,18 @@ void bridge_freeze(unsigned i)
 	ck_assert_int_eq(waitpid(hosts[i].bridge, NULL, WUNTRACED), hosts[i].bridge);
 }
 
+static int end_first(const struct lockshm_lock_info *lock, void *arg)
+{
+	ck_assert_uint_ge(lock->holders, 1);
+	ck_code(lockshm_end_hold(arg, LEADER_KEY, LEADER_KEY_LEN, lock->requests[0]->token), 0);
+	return 0;
+}
+
+void leadership_is_ended(unsigned i)
+{
+	ck_code(lockshm_show_lock(hosts[i].s, LEADER_KEY, LEADER_KEY_LEN, end_first, hosts[i].s), 0);
+}
+
 void bridge_thaw(unsigned i)
 {
 	kill(hosts[i].bridge, SIGCONT);

@@ -71,6 +71,8 @@ void bridge_thaw(unsigned i);
 void bridge_end(unsigned i);
 /* Waits until @pid leads hosts[@i]; 0 = any. */
 void leads(unsigned i, pid_t pid);
+/* By an operator, whether its bridge notices or not. */
+void leadership_is_ended(unsigned i);
 
 /* Instead of its bridge the test's own process leads hosts[@i], in a thread; returns once it does. */
 struct bridge_service {
