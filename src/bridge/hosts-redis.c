@@ -176,8 +176,8 @@ static void connect_nodes(struct redis_nodes *nodes, int64_t deadline)
 			redis_conns_poll(waiting, k, deadline);
 	} while (k);
 	for (i = 0; i < nodes->n; i++)
-		if (redis_conn_ready(nodes->node[i].conn) && redis_conn_info(nodes->node[i].conn)->cluster)
-			nodes->cluster = true;
+		if (redis_conn_ready(nodes->node[i].conn))
+			redis_nodes_learn(nodes, &nodes->node[i]);
 }
 
 static struct visit *connect_all(struct host_self *self, bool store, int64_t io_ns)

@@ -117,6 +117,28 @@ struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys
 	return any_other(s, node);
 }
 
+void redis_nodes_learn(struct redis_nodes *s, struct redis_node *node)
+{
+	bool cluster = false, single = false;
+	size_t i;
+
+	node->cluster = redis_conn_info(node->conn)->cluster;
+	node->single = !node->cluster;
+	for (i = 0; i < s->n_given; i++) {
+		cluster = cluster || s->node[i].cluster;
+		single = single || s->node[i].single;
+	}
+	s->cluster = cluster && !single;
+	for (i = 0; cluster && single && i < s->n_given; i++) {
+		node = &s->node[i];
+		if (!node->cluster || !redis_conn_ready(node->conn))
+			continue;
+		redis_conn_close(node->conn);
+		(void)redis_conn_set_error(node->conn, REDIS_INVALID, "is a node of a cluster, and another server is none");
+		back_off(node);
+	}
+}
+
 bool redis_nodes_advance(struct redis_nodes *s)
 {
 	bool any = false;
@@ -135,7 +157,7 @@ bool redis_nodes_advance(struct redis_nodes *s)
 		}
 		node->backoff.ns = 0;
 		node->try_other = false;
-		s->cluster = redis_conn_info(node->conn)->cluster;
+		redis_nodes_learn(s, node);
 	}
 	return any;
 }

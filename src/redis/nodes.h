@@ -4,7 +4,8 @@
  *
  * Without a cluster a key's server follows from its name.  The nodes of a cluster know the owner of each slot: a
  * command goes to any of them, and its redirection names the right one.  Nodes that were not configured get the login
- * of the first configured one.
+ * of the first configured one.  Among configured servers that belong to no cluster one that claims to is refused: it
+ * would redirect the keys of the others.
  */
 #ifndef LOCKSHM_REDIS_NODES_H
 #define LOCKSHM_REDIS_NODES_H
@@ -20,6 +21,7 @@ struct redis_node {
 	uint64_t failed; /* generation of the connection that failed last */
 	bool used; /* by a command that is under way */
 	bool opening;
+	bool single, cluster; /* as which it was connected last */
 	bool try_other; /* for its keys: it failed since it was connected last */
 	bool other_tried; /* since the last step */
 	bool waits; /* for the reply to WAIT, which has this number */
@@ -36,7 +38,7 @@ struct redis_nodes {
 	size_t n, n_given; /* configured ones come first */
 	struct redis_server like;
 	struct redis_host host;
-	bool cluster; /* as the node connected last reported */
+	bool cluster; /* one of the configured ones reported so, and none the contrary */
 	unsigned char *slots; /* for each slot its node, from 1; 0 = unknown.  NULL = all unknown */
 };
 
@@ -52,6 +54,8 @@ struct redis_node *redis_nodes_of(struct redis_nodes *s, const struct redis_keys
  * for a while, longer each time.
  */
 bool redis_nodes_advance(struct redis_nodes *s);
+/* @node is connected: does it belong to a cluster?  Closes those that do not fit the others. */
+void redis_nodes_learn(struct redis_nodes *s, struct redis_node *node);
 /* 0 = connected; REDIS_AGAIN = connects, from now on if it did not; else why it cannot, also while it backs off. */
 int redis_node_connect(struct redis_node *node, int64_t deadline);
 /* A command failed with its connection: once for each connection its back-off begins. */

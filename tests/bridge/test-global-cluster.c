@@ -409,6 +409,49 @@ START_TEST(no_majority_of_a_cluster)
 }
 END_TEST
 
+/* A key of server @at of two, whose slot is that of @tag. */
+static void choose_key(char out[16], const char *tag, size_t at)
+{
+	struct redis_keys keys;
+	size_t found = 2;
+	int i;
+
+	for (i = 0; found != at; i++) {
+		snprintf(out, 16, "{%s}%d", tag, i);
+		ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "lk:", out, strlen(out), NULL), 0);
+		found = redis_server_of(&keys, 2);
+		redis_keys_free(&keys);
+	}
+}
+
+/* That redirects a slot: not the keys of a server that belongs to no cluster. */
+START_TEST(beside_a_server_that_is_in_no_cluster)
+{
+	struct lockshm_create_options options = host_options();
+	char uris[200], its[16], other[16], command[40];
+	int code;
+
+	cluster_start(MASTERS);
+	snprintf(uris, sizeof(uris), "%s,%s", owner_of("{t}") == nodes[0] ? nodes[1]->tcp_uri : nodes[0]->tcp_uri,
+		 redis->uri);
+	choose_key(its, "t", 0);
+	choose_key(other, "t", 1);
+	snprintf(command, sizeof(command), "EXISTS lk:%s", other);
+	options.redis = uris;
+	host_make(0, &options);
+	a = on_host(0);
+	b = on_host(0);
+	ck_code(global_wait(a, other, LOCKSHM_EXCLUSIVE), 0);
+	code = global_wait(b, its, LOCKSHM_EXCLUSIVE);
+	ck_code(agent_release(a), 0);
+	redis_has(command, "0");
+	ck_code(global_wait(a, other, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis("1", redis, "EXISTS lk:%s", other);
+	ck_code(code, LOCKSHM_BRIDGE);
+	ck_contains(b->answer.report.error.message, "is a node of a cluster, and another server is none");
+}
+END_TEST
+
 /* ---------------------------------------------------------------- parsing of redirections */
 
 static const char *named(struct redis_nodes *known, const char *text)
@@ -510,6 +553,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_node_that_left);
 	tcase_add_test(tc, the_next_bridge);
 	tcase_add_test(tc, no_majority_of_a_cluster);
+	tcase_add_test(tc, beside_a_server_that_is_in_no_cluster);
 	tcase_add_test(tc, addresses_of_all_kinds);
 	tcase_add_test(tc, forgotten_for_the_next);
 }
