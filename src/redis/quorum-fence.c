@@ -9,6 +9,11 @@
  */
 #define LEAD_US 4000
 
+/* As reserve() in scripts/common.lua counts. */
+#define TOKENS_SINCE_US INT64_C(1735689600000000)
+#define TOKENS_PER_US 16
+#define YEAR_US INT64_C(31557600000000)
+
 /* Of half of the servers, rounded up, the clocks are not above it: a minority cannot raise it. */
 int64_t quorum_fence_clock(const struct redis_quorum *q)
 {
@@ -49,13 +54,27 @@ int64_t quorum_fence_agreed(const struct redis_quorum *q, const struct round *gr
 	return 0;
 }
 
-int64_t quorum_fence_highest(const struct redis_quorum *q, const struct round *granted)
+/* Beyond it one server alone does not raise the others, which would never have lower tokens again, and in the end none
+ * that can be counted.  With a year to spare: its clock may have been ahead once. */
+static int64_t plausible(const struct redis_quorum *q, const struct round *granted)
 {
-	int64_t highest = 0;
+	int64_t us = quorum_fence_clock(q), limit = (us - TOKENS_SINCE_US + YEAR_US) * TOKENS_PER_US;
+	unsigned above = 0; /* groups */
 	size_t i;
 
 	for (i = 0; i < q->n; i++)
-		if (quorum_fence_taken(granted, i) > highest)
+		if (quorum_fence_taken(granted, i) > limit)
+			above |= 1U << q->nodes[i].group;
+	return !us || (unsigned)__builtin_popcount(above) >= q->majority ? INT64_MAX : limit;
+}
+
+int64_t quorum_fence_highest(const struct redis_quorum *q, const struct round *granted)
+{
+	int64_t highest = 0, limit = plausible(q, granted);
+	size_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (quorum_fence_taken(granted, i) > highest && quorum_fence_taken(granted, i) <= limit)
 			highest = quorum_fence_taken(granted, i);
 	return highest;
 }

@@ -19,7 +19,8 @@ int64_t quorum_fence_clock(const struct redis_quorum *q);
 int64_t quorum_fence_taken(const struct round *granted, size_t i);
 /* The number from which a majority took tokens; 0 = there is none. */
 int64_t quorum_fence_agreed(const struct redis_quorum *q, const struct round *granted);
-/* The highest number from which a server took tokens. */
+/* The highest number from which a server took tokens; one far beyond the clocks of a majority counts only if a majority
+ * is there. */
 int64_t quorum_fence_highest(const struct redis_quorum *q, const struct round *granted);
 
 #endif

@@ -299,6 +299,29 @@ START_TEST(a_majority_with_a_server_that_claims_to_be_a_cluster)
 }
 END_TEST
 
+/* Its tokens are the last that can be counted.  The other that grants is not raised to them, which would end the key. */
+START_TEST(a_majority_with_a_server_that_grants_the_last_tokens)
+{
+	static const struct lie lie = { .name = "the last tokens", .place = IN_PLACE_OF_SCRIPTS, .each = true,
+					.bytes = "*2\r\n:1700000000000\r\n:9007199254740991\r\n" };
+	char uris[400];
+	int i;
+
+	liar = liar_start(redis, &lie);
+	snprintf(uris, sizeof(uris), "%s,%s,%s", liar->uri, good[0]->uri, good[1]->uri);
+	host_at(uris, LOCKSHM_CREATE_REDIS_QUORUM);
+	redis_freeze(good[1]);
+	global_send(a, "key", LOCKSHM_EXCLUSIVE);
+	ck_assert(await(is_told_again, NULL));
+	redis_thaw(good[1]);
+	ck_code(agent_end(a), 0);
+	ck_code(agent_release(a), 0);
+	for (i = 0; i < 8; i++)
+		acquired_and_released(&lie, a, "key");
+	bridge_is_well(&lie);
+}
+END_TEST
+
 /* Keys of server @at of two. */
 static void choose_keys(char out[5][16], size_t at)
 {
@@ -360,6 +383,7 @@ static void add(TCase *tc)
 	tcase_add_unchecked_fixture(tc, start_good, NULL);
 	tcase_add_test(tc, a_majority_with_a_server_that_claims_to_be_another);
 	tcase_add_test(tc, a_majority_with_a_server_that_claims_to_be_a_cluster);
+	tcase_add_test(tc, a_majority_with_a_server_that_grants_the_last_tokens);
 	tcase_add_loop_test(tc, lie_to_a_majority, 0, N_LIES);
 	tcase_add_loop_test(tc, lie_beside_another_server, 0, N_LIES);
 	tcase_add_loop_test(tc, lie_of_the_only_server, 0, N_LIES);
