@@ -25,7 +25,7 @@ struct redis_client {
 	size_t n_quorum;
 	struct redis_command *votes, **votes_end; /* under way there */
 	struct redis_command *over, **over_end;
-	size_t next_hint; /* node to take hints from next */
+	size_t next_hint; /* node to take hints from next, modulo their number */
 	int64_t check_at;
 };
 
@@ -318,22 +318,22 @@ bool redis_client_tracks(const struct redis_client *client)
 	return all;
 }
 
+/* The servers in turn: one that sends hints for ever would hide those of the others. */
 enum redis_hint redis_client_hint(struct redis_client *client, const char **key, size_t *len)
 {
-	for (; client->next_hint < client->pipeline.nodes.n; client->next_hint++) {
-		struct redis_node *s = &client->pipeline.nodes.node[client->next_hint];
-		enum redis_hint hint;
+	enum redis_hint hint = REDIS_HINT_NONE;
+	size_t i, n = client->pipeline.nodes.n;
+
+	for (i = 0; i < n && hint == REDIS_HINT_NONE; i++) {
+		struct redis_node *s = &client->pipeline.nodes.node[client->next_hint++ % n];
 
 		/* Replies to the subscriptions are taken by tracking_step(). */
 		if (s->arms)
 			continue;
 		(void)redis_conn_pump(tracking_conn(s->tracking));
 		hint = tracking_next(s->tracking, key, len);
-		if (hint != REDIS_HINT_NONE)
-			return hint;
 	}
-	client->next_hint = 0;
-	return REDIS_HINT_NONE;
+	return hint;
 }
 
 /* ---------------------------------------------------------------- for the log */

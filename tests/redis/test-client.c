@@ -220,12 +220,67 @@ START_TEST(a_restarted_server_is_used)
 }
 END_TEST
 
+#define CHANNEL "lockshm:0123456789abcdef"
+#define HINTS 100
+
+static bool is_subscribed(size_t server)
+{
+	return strcmp(redis_say(at[server], "PUBSUB NUMSUB " CHANNEL), "[" CHANNEL " 1]") == 0;
+}
+
+/* Both servers send hints from now on. */
+static void listens(void)
+{
+	while (!is_subscribed(0) || !is_subscribed(1) || !redis_client_tracks(net)) {
+		redis_client_step(net, REDIS_MS(2000));
+		redis_client_wait(net, redis_now() + REDIS_MS(10));
+	}
+}
+
+/* That many arrive, each with the name. */
+static void hints_come(size_t server, unsigned count, const char *name)
+{
+	char hint[100];
+	long before = proxy_set(proxies[server], PROXY_COUNT);
+	unsigned i;
+
+	snprintf(hint, sizeof(hint), "*3\r\n$7\r\nmessage\r\n$24\r\n" CHANNEL "\r\n$%zu\r\n%s\r\n", strlen(name), name);
+	for (i = 0; i < count; i++)
+		ck_redis("1", at[server], "PUBLISH " CHANNEL " %s", name);
+	while (proxy_set(proxies[server], PROXY_COUNT) < before + (long)(count * strlen(hint)))
+		;
+}
+
+/* One server may not hide the hints of the others behind its own. */
+START_TEST(hints_are_taken_from_the_servers_in_turn)
+{
+	const char *key = "";
+	size_t len = 0;
+	unsigned i;
+
+	servers();
+	add_command(REDIS_ACQUIRE_X, 0);
+	add_command(REDIS_ACQUIRE_X, 1);
+	client_run(net, cmds, n, REDIS_MS(2000));
+	listens();
+	while (redis_client_hint(net, &key, &len) != REDIS_HINT_NONE)
+		;
+	hints_come(0, HINTS, "one");
+	hints_come(1, 1, "other");
+	for (i = 0; i < HINTS && (len != 5 || memcmp(key, "other", 5) != 0); i++)
+		ck_assert_int_eq(redis_client_hint(net, &key, &len), REDIS_HINT_NOTIFIED);
+	ck_assert_uint_lt(i, HINTS);
+	end();
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, not_tried_while_it_backs_off);
 	tcase_add_test(tc, a_silent_server_is_not_tried_again);
 	tcase_add_test(tc, all_are_connected_to_at_once);
 	tcase_add_test(tc, a_restarted_server_is_used);
+	tcase_add_test(tc, hints_are_taken_from_the_servers_in_turn);
 }
 
 int main(void)
