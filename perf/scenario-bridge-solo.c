@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WARM 20
@@ -45,6 +46,13 @@ static uint64_t released(lockshm_t *s)
 	return bridge_stat(s).released;
 }
 
+/* Sleeps: a caller that polled would keep its processor, and a process that was woken there would wait for the end of its
+ * time slice, 4 ms. */
+static void pause_between_looks(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+}
+
 static void lock_turn(struct scene *scene, lockshm_t *s, bool counts)
 {
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -54,9 +62,8 @@ static void lock_turn(struct scene *scene, lockshm_t *s, bool counts)
 	got = bench_ticks();
 	bridge_unlock(&hold);
 	back = bench_ticks();
-	/* Polling takes cache lines from the bridge: with pauses. */
 	while (released(s) == before)
-		bench_spin(bench_ticks(), bench_ticks_of_ns(LOOK_NS));
+		pause_between_looks();
 	if (!counts)
 		return;
 	hist_add(&scene->row[WHOLE], bench_ticks() - from);
@@ -184,7 +191,7 @@ static void ask_turn(struct scene *scene, uint32_t n, bool counts)
 	bench_set(&scene->asked, n);
 	back = bench_ticks();
 	while (__atomic_load_n(&scene->answered, __ATOMIC_ACQUIRE) != n)
-		bench_spin(bench_ticks(), bench_ticks_of_ns(LOOK_NS));
+		pause_between_looks();
 	if (!counts)
 		return;
 	hist_add(&scene->row[BY_ANOTHER], bench_ticks() - from);
