@@ -103,6 +103,7 @@ static void gather(struct scene *s, pid_t *pid, int n)
 	}
 }
 
+/* The newest first: a waiter that sees the request before its own die would clear it away. */
 static void kill_all(const pid_t *pid, int n)
 {
 	while (n--)
@@ -133,9 +134,7 @@ static void measure_acquire(struct scene *s, const struct point *p)
 	if (!bench_wait(&s->ready, 1, START_MS))
 		bench_fail("a process does not come");
 	gather(s, pid, p->procs + 1); /* the holder, then the waiters */
-	for (int i = 1; i <= p->procs; i++)
-		bench_kill(pid[i]);
-	bench_kill(pid[0]);
+	kill_all(pid, p->procs + 1);
 	bench_set(&s->go, 1);
 	owned = bench_wait(&s->done, 1, limit_ms[bench_effort]);
 	if (owned) {
