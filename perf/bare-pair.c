@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bare-pair.c - a pair of a free lock in a bare loop, beside the locks of the C library
+ * bare-pair.c - a pair of a free lock, and of a reader beside a reader, in bare loops beside the locks of the C library
  *
  * lockshm-bench calls every lock through an adapter, which adds the same few nanoseconds to each and so shrinks ratios.
  * Here each loop has nothing but the two calls.  A round takes a slice of each lock in turn, so that a slow phase of
@@ -10,9 +10,12 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,15 +25,18 @@
 #define ROUNDS_MAX 100000
 
 static lockshm_t *segment;
-static struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+static struct lockshm_request request = LOCKSHM_REQUEST("key:0000hotsixte");
+static struct lockshm_request reading = LOCKSHM_REQUEST("key:0000hotsixte");
+static struct lockshm_request beside = LOCKSHM_REQUEST("key:0000besideit"); /* has a reader of another process */
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
-static lockshm_lock_t exclusive, shared, strict;
+static lockshm_lock_t exclusive, shared, strict, shared_beside;
 
 /* In memory that processes could share. */
 static struct peers {
 	pthread_mutex_t robust;
 	pthread_rwlock_t rwlock;
 	uint64_t word;
+	uint32_t there; /* the other reader: 1 = has its hold, 2 = none could be had */
 } *peers;
 
 #define LOOP(name, lock, unlock)                                                                                       \
@@ -51,6 +57,9 @@ LOOP(read_pairs, pthread_rwlock_rdlock(&peers->rwlock), pthread_rwlock_unlock(&p
 LOOP(acquire_pairs, lockshm_acquire(segment, &request, &hold), lockshm_release(&hold, 0))
 LOOP(exclusive_pairs, lockshm_lock(&exclusive, segment), lockshm_unlock(&exclusive))
 LOOP(shared_pairs, lockshm_lock(&shared, segment), lockshm_unlock(&shared))
+LOOP(reading_pairs, lockshm_acquire(segment, &reading, &hold), lockshm_release(&hold, 0))
+LOOP(beside_pairs, lockshm_acquire(segment, &beside, &hold), lockshm_release(&hold, 0))
+LOOP(shared_beside_pairs, lockshm_lock(&shared_beside, segment), lockshm_unlock(&shared_beside))
 LOOP(strict_pairs, lockshm_lock(&strict, segment), lockshm_unlock(&strict))
 
 /* The floor of a lease: each call looks at the coarse clock and swaps one word. */
@@ -64,7 +73,7 @@ static int swap_after_clock(uint64_t from, uint64_t to)
 
 LOOP(floor_pairs, swap_after_clock(0, 1), swap_after_clock(1, 0))
 
-enum { ROBUST, WRITE, READ, FLOOR, ACQUIRE, EXCLUSIVE, SHARED, STRICT, LOOPS };
+enum { ROBUST, WRITE, READ, FLOOR, ACQUIRE, EXCLUSIVE, SHARED, STRICT, READING, BESIDE, SHARED_BESIDE, LOOPS };
 
 static const struct {
 	const char *name;
@@ -79,6 +88,9 @@ static const struct {
 	[EXCLUSIVE] = { "lock object, exclusive", exclusive_pairs, ROBUST },
 	[SHARED] = { "lock object, shared", shared_pairs, READ },
 	[STRICT] = { "lock object, strict", strict_pairs, ROBUST },
+	[READING] = { "lockshm_acquire(), shared", reading_pairs, READ },
+	[BESIDE] = { "the same beside a reader", beside_pairs, READING },
+	[SHARED_BESIDE] = { "lock object beside a reader", shared_beside_pairs, SHARED },
 };
 
 static double ns[LOOPS][ROUNDS_MAX], ratio[ROUNDS_MAX];
@@ -124,18 +136,12 @@ static int make_peers(void)
 
 static int make_objects(void)
 {
-	int rc;
+	struct lockshm_request endless = request;
 
-	request.key = "key:0000hotsixte";
-	request.key_len = 16;
-	rc = lockshm_lock_init(&exclusive, segment, &request);
-	request.ttl_ns = LOCKSHM_FOREVER;
-	rc |= lockshm_lock_init(&strict, segment, &request);
-	request.ttl_ns = LOCKSHM_SECONDS(30);
-	request.mode = LOCKSHM_SHARED;
-	rc |= lockshm_lock_init(&shared, segment, &request);
-	request.mode = LOCKSHM_EXCLUSIVE;
-	return rc;
+	endless.ttl_ns = LOCKSHM_FOREVER;
+	reading.mode = beside.mode = LOCKSHM_SHARED;
+	return lockshm_lock_init(&exclusive, segment, &request) | lockshm_lock_init(&strict, segment, &endless) |
+	       lockshm_lock_init(&shared, segment, &reading) | lockshm_lock_init(&shared_beside, segment, &beside);
 }
 
 static int measure(int rounds)
@@ -152,6 +158,36 @@ static int measure(int rounds)
 			if (r >= 0)
 				ns[i][r] = (now_ns() - from) / PAIRS;
 		}
+	}
+	return bad;
+}
+
+/* The other reader: another process, which has its hold until it is killed. */
+static pid_t start_reader(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		beside.ttl_ns = LOCKSHM_FOREVER;
+		__atomic_store_n(&peers->there, lockshm_acquire(segment, &beside, &hold) ? 2 : 1, __ATOMIC_RELEASE);
+		while (getppid() == parent)
+			pause();
+		_exit(0);
+	}
+	while (pid > 0 && !__atomic_load_n(&peers->there, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return pid;
+}
+
+static int measure_beside_reader(int rounds)
+{
+	pid_t reader = start_reader();
+	int bad = reader < 0 || peers->there != 1 || measure(rounds);
+
+	if (reader > 0) {
+		kill(reader, SIGKILL);
+		waitpid(reader, NULL, 0);
 	}
 	return bad;
 }
@@ -187,7 +223,7 @@ int main(int argc, char **argv)
 	snprintf(name, sizeof(name), "/bare-pair-%d", (int)getpid());
 	rc = lockshm_create(&segment, name, NULL, &error);
 	if (!rc) {
-		rc = make_peers() || make_objects() || measure(rounds);
+		rc = make_peers() || make_objects() || measure_beside_reader(rounds);
 		lockshm_close(segment);
 		lockshm_destroy(name, NULL);
 	}
