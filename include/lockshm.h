@@ -343,7 +343,7 @@ enum lockshm_redis_policy {
 /** Settings of a new segment.  Start from LOCKSHM_CREATE_INIT. */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
-	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 204 bytes each */
+	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each */
 	uint32_t requests; /**< holds plus waits at once (16384), 1..262143; every thread reserves a chunk of them */
 	uint32_t owners;   /**< threads that take locks at once, service threads too (1024), 4 KiB each */
 	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */

@@ -11,7 +11,8 @@
 #      the lines of those in Lua, Python and PHP are, in this order, in bindings/*/README.md, whose tests run them; at
 #      most 90 lines
 #   5. every function that doc/ names as `name()` exists
-#   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h
+#   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h; so are the number of the format,
+#      there and in CHANGELOG, and the bytes of a lock, there, in the header and in lockshm_create(3)
 #
 # Usage: doc-links.sh [source directory]
 set -u
@@ -136,6 +137,19 @@ done <"$work/called"
 			print "ASSERT_OFFSET(" type ", " $6 ", " $2 ");"
 			print "_Static_assert(BYTES(" type ", " $6 ") == " $4 ", \"" type "." $6 " has not " $4 " bytes\");"
 		}' doc/internals/shm-format.md
+	# number FILE EXPRESSION VALUE: what FILE gives by "..\(NUMBER\).." at its only such place is VALUE.
+	number()
+	{
+		echo "_Static_assert($(sed -n "s/.*$2.*/\\1/p" "$1" | head -2 | tr '\n' ' ') == $3, \"$1: $2\");"
+	}
+	number doc/internals/shm-format.md 'Format \([0-9]*\)\. The source' SHM_FORMAT
+	number doc/internals/shm-format.md 'format | create | \([0-9]*\); another number' SHM_FORMAT
+	number CHANGELOG 'segment format \([0-9]*\)\.' SHM_FORMAT
+	echo '#define LOCK (sizeof(struct shm_entry) + sizeof(struct shm_detail) + 2 + sizeof(struct shm_bucket) / 8 + \
+		sizeof(struct shm_damage) / 32)'
+	number doc/internals/shm-format.md 'An entry costs \([0-9]*\) bytes' LOCK
+	number include/lockshm.h '1\.\.11184810, \([0-9]*\) bytes each' 'LOCK * 3 / 2'
+	number doc/man/lockshm_create.3 'Each costs \([0-9]*\) bytes: a key' 'LOCK * 3 / 2'
 } >"$work/format.c"
 facts=$(grep -c '^ASSERT_OFFSET' "$work/format.c")
 [ "$facts" -ge 60 ] || problem "doc/internals/shm-format.md: only $facts fields found"
