@@ -3,9 +3,9 @@
  * lockshm.h - keyed, fair, crash-proof read-write locks in one named POSIX shared-memory segment
  *
  * Worker processes of one server open the same segment and take locks named by keys in it.  There is no daemon; only
- * keys that exclude other hosts as well (LOCKSHM_GLOBAL) need one, lockshm-bridge(8).  A free lock costs no system call;
- * a busy one is granted in strict arrival order.  The kernel reports the death of a holder, and the next request is
- * granted at once.  A holder that hangs loses its lock when its lease ends, and its next call returns LOCKSHM_LOST.
+ * keys that exclude other hosts as well (LOCKSHM_GLOBAL) need one, lockshm-bridge(8).  A free lock costs no system
+ * call; a busy one is granted in strict arrival order.  The kernel reports the death of a holder, and the next request
+ * is granted at once.  A holder that hangs loses its lock when its lease ends, and its next call returns LOCKSHM_LOST.
  *
  * GUARANTEES
  *  - One key has one exclusive hold or any number of shared ones among holds that are valid (lease not expired, owner
@@ -33,10 +33,9 @@
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,
- *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID (or LOCKSHM_LOST, for
- *    bytes of a released hold that were put back) and changes nothing, and the real hold continues until its lease or
- *    its thread ends.  The check finds accidents; it is no
- *    defence against an attacker.
+ *    left over from an earlier use, or copied, the call returns LOCKSHM_NOT_HELD or LOCKSHM_INVALID (LOCKSHM_LOST for
+ *    bytes of a released hold that were put back) and changes nothing.  The real hold continues until its lease or its
+ *    thread ends.  The check finds accidents; it is no defence against an attacker.
  *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
@@ -390,8 +389,8 @@ struct lockshm_create_options {
  * lockshm_destroy() does.
  *
  * A Redis URI is redis://host[:port][/db], the same with rediss:// for TLS, or unix:///path[?db=N].  Every process that
- * can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed names in the
- * bridge's credentials directory, see lockshm-bridge(8).  This call contacts no server.
+ * can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed names in
+ * the bridge's credentials directory, see lockshm-bridge(8).  This call contacts no server.
  *
  * options.global_keys is "*", all keys, or prefixes separated by commas, "user:,job:": every request for a key that
  * begins with one of them is global, in every call of every program and binding, as with LOCKSHM_GLOBAL.  So these
@@ -400,11 +399,11 @@ struct lockshm_create_options {
  * have the same; their bridges log another one.
  *
  * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
- *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_INVALID (name, a capacity, mode, a Redis
- *         URI, global_keys that are none or without redis);
- *         LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the group);
- *         LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM; nothing was kept; with
- *         LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().
+ *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_NO_SEGMENT (other processes remove each new one at
+ *         once: given up after 100); LOCKSHM_INVALID (name, a capacity, mode, a Redis URI, global_keys that are none or
+ *         without redis); LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the
+ *         group); LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM (a system call was
+ *         refused); with LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().  A failure keeps nothing.
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which close their own
  * copy of it or leave it to their exit.
  * Since: 0.1
@@ -442,8 +441,8 @@ LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, con
  * @error: [out] the reason of a failure; may be NULL
  *
  * Takes no owner slot: a thread gets its slot at its first acquire.  Also reclaims what dead processes left (not with
- * LOCKSHM_OPEN_READ_ONLY).  Where more than 32 owners live a part of it may stay: each open, and each first acquire of a
- * thread, goes on where the last one ended, so the cost does not grow with the number of owners.  Makes system calls.
+ * LOCKSHM_OPEN_READ_ONLY).  Where more than 32 owners live a part of it may stay: each open, and each first acquire of
+ * a thread, goes on where the last one ended, so the cost does not grow with the number of owners.  Makes system calls.
  * Waits for no other process.
  *
  * A process has one handle of a segment, which counts its opens: if the segment is open already, @out is the handle of
@@ -541,14 +540,14 @@ int lockshm_current(lockshm_t *segment);
  * the grant, or from the owner's last lockshm_renew(); then the lease ends like any other.  If max_hold_ns is less than
  * ttl_ns it is the lease.
  *
- * With LOCKSHM_GLOBAL, and for a key of options.global_keys of lockshm_create(), the key is taken on this host first, in
- * the same queue as without.  The request then waits for the host lease: the one lease that this host has of the key in
- * Redis, shared by all its processes, and exclusive if the request is.  The next request in the host's queue is granted under the same lease without a command to Redis;
- * once another host waits, only for 64 holds, or for as many of up to 1,024 as begin within 5 ms, and in no case for
- * longer than half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the host's: after the host lease is
- * lost, every call on the hold returns LOCKSHM_LOST and nothing else.  Its token rises across all hosts.  A key that is
- * used with and without the flag excludes both kinds on this host, and only those with the flag on other hosts.  A try
- * (time-out 0) takes as long as the reply of Redis, 1.5 s at most.  Deadlocks are found within this host only.
+ * With LOCKSHM_GLOBAL, or for a key of options.global_keys of lockshm_create(), the request waits twice: in the queue
+ * of this host, the same as without the flag, and then for the host lease.  That is the one lease that this host has of
+ * the key in Redis, for all its processes, and exclusive if the request is.  The next requests in the host's queue are
+ * granted under the same lease, without a command to Redis.  Once another host waits they are 64, or as many of up to
+ * 1,024 as begin within 5 ms, and none after half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the
+ * host's: after the host lease is lost every call on the hold returns LOCKSHM_LOST.  Its token rises across all hosts.
+ * A request without the flag is excluded by those with it on this host only, and the reverse.  A try (time-out 0) takes
+ * as long as the reply of Redis, 1.5 s at most.  Deadlocks are found within this host only.
  *
  * The program lockshm-bridge obtains the host leases, for all processes of the host; this call only stores that the key
  * is wanted, and waits.  Without a bridge Redis counts as out of reach: for a try after one second, else after two, so
@@ -565,10 +564,10 @@ int lockshm_current(lockshm_t *segment);
  *
  * With LOCKSHM_GLOBAL the mark goes to Redis, and robust requests of all hosts get its status, until one acknowledges:
  * with a hold, which counts for other hosts from the release of this host's lease, or by lockctl ack.  A host that did
- * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by the
- * tag "PID@HOST".  A host whose segment does not know the key as robust leaves no mark for others.  Marks end with the
- * data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark, and
- * acknowledges none.
+ * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by
+ * the tag "PID@HOST".  A host whose segment does not know the key as robust leaves no mark for others.  Marks end with
+ * the data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark,
+ * and acknowledges none.
  *
  * Return: 0 held.
  *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage
@@ -605,9 +604,9 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.  A call that is stopped
  * while it enters the holds, all granted, and loses one of them may leave a mark of another that it entered before.
  *
- * One deadline for the whole call, and for a try with LOCKSHM_GLOBAL one wait of 1.5 s at most for the replies of Redis;
- * each lease starts at its own grant.  Blocks as lockshm_acquire() does, and
- * holds the earlier locks of its order while it waits for a later one.  The holds are owned by the caller.
+ * One deadline for the whole call, and for a try with LOCKSHM_GLOBAL one wait of 1.5 s at most for the replies of
+ * Redis; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and holds the earlier locks of its
+ * order while it waits for a later one.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
  *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has one damage mark, and
@@ -639,10 +638,11 @@ int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
 
 /**
  * lockshm_release_many - release all holds of one lockshm_acquire_many(), in reverse order
- * @holds: as filled by lockshm_acquire_many(); all empty afterwards
+ * @holds: as filled by lockshm_acquire_many()
  * @n:     their number, as in lockshm_acquire_many()
  *
- * Empty holds are skipped.  Does not block.
+ * Each is released as by lockshm_release(), and is empty afterwards.  A hold that is not held (LOCKSHM_NOT_HELD there:
+ * empty, another thread's, overwritten) is skipped and left as it is.  Does not block.
  *
  * Return: the worst outcome: LOCKSHM_LOST before LOCKSHM_LATE before 0; LOCKSHM_INVALID (@holds is NULL, or
  *         @n is too large).
@@ -773,8 +773,8 @@ int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previo
  * lockshm_acknowledge - clear the damage mark of the key of a hold
  * @hold: held, with or without LOCKSHM_ROBUST
  *
- * Call it when what the lock protects is known to be good again.  Does not block.  With LOCKSHM_GLOBAL it clears the mark
- * that lockshm_previous() shows.
+ * Call it when what the lock protects is known to be good again.  Does not block.  With LOCKSHM_GLOBAL it clears the
+ * mark that lockshm_previous() shows.
  *
  * Return: 0 (also if there is no damage mark); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew());
  *         LOCKSHM_INVALID (@hold is NULL).
@@ -991,11 +991,11 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * the lock after that, or an operator ends the grant, the wait goes on: lockshm_loop_next() puts the request at the end
  * of the queue again, within its time-out, and there is no outcome yet.
  *
- * GLOBAL.  A request with LOCKSHM_GLOBAL is always pending first, also if this host has the key, and waits twice: in the
- * queue of its host, then for the host's lease.  lockshm_loop_next() takes it from the one to the other, so a loop that
- * hangs does not ask for the lease.  The service thread keeps its place on the host while it waits for the lease, and
- * ends it there by its time-out, canceller (within 100 ms) or redis_policy.  Nothing else differs from a blocked thread,
- * but that LOCKSHM_BARGE has no effect.
+ * GLOBAL.  A request with LOCKSHM_GLOBAL is always pending first, also if this host has the key, and waits twice: in
+ * the queue of its host, then for the host's lease.  lockshm_loop_next() takes it from the one to the other, so a loop
+ * that hangs does not ask for the lease.  The service thread keeps its place on the host while it waits for the lease,
+ * and ends it there by its time-out, canceller (within 100 ms) or redis_policy.  Nothing else differs from a blocked
+ * thread, but that LOCKSHM_BARGE has no effect.
  *
  * THREADS.  All calls on one loop come from one thread at a time, any thread.  A process may have several loops; the
  * service thread serves them all.  It wakes up ten times a second while requests wait, however many they are, and not
@@ -1080,10 +1080,11 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  * the queue, in the order of these calls, and one outcome follows, unless lockshm_loop_cancel() or lockshm_loop_close()
  * ends the wait.  A canceller ends it with the outcome LOCKSHM_CANCELLED.  A try (time-out 0) is never pending,
  * except with LOCKSHM_GLOBAL for the reply of Redis, 1.5 s at most.
- * A free key costs no system call and no lock of the process.  With LOCKSHM_BARGE any thread of the process may release;
- * the barge window is for the next request of this loop.
+ * A free key costs no system call and no lock of the process.  With LOCKSHM_BARGE any thread of the process may
+ * release; the barge window is for the next request of this loop.
  *
- * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK.  Also LOCKSHM_INVALID for an endless
+ * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK, which is not found, and
+ *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for an endless
  *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
  *         before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
  * Since: 0.1

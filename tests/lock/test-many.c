@@ -161,6 +161,23 @@ START_TEST(worst_outcome_of_the_releases_is_returned)
 }
 END_TEST
 
+START_TEST(release_of_all_skips_what_is_not_held)
+{
+	struct lockshm_key keys[] = { key_of("a", 0), key_of("b", 0) };
+	struct lockshm_request request = common();
+	lockshm_hold_t holds[2], copies[2];
+
+	ck_code(lockshm_acquire_many(seg, &request, keys, 2, holds), 0);
+	memcpy(copies, holds, sizeof(copies));
+	ck_code(lockshm_release_many(copies, 2), 0);
+	ck_assert_int_eq(memcmp(copies, holds, sizeof(copies)), 0);
+	ck_code(lockshm_check(&holds[0], NULL), 0);
+	ck_code(lockshm_release(&holds[1], 0), 0);
+	ck_code(lockshm_release_many(holds, 2), 0);
+	ck_code(lockshm_check(&holds[0], NULL), LOCKSHM_NOT_HELD);
+}
+END_TEST
+
 START_TEST(largest_number_of_keys)
 {
 	struct lockshm_key keys[LOCKSHM_MANY_MAX];
@@ -249,6 +266,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, deadline_is_one_for_all);
 	tcase_add_test(tc, worst_status_of_all_keys_is_returned);
 	tcase_add_test(tc, worst_outcome_of_the_releases_is_returned);
+	tcase_add_test(tc, release_of_all_skips_what_is_not_held);
 	tcase_add_test(tc, largest_number_of_keys);
 	tcase_add_test(tc, key_held_by_the_caller_is_refused_and_nothing_kept);
 	tcase_add_test(tc, crossing_orders_never_deadlock);
