@@ -81,6 +81,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/25-cohorts-and-gaps.md \
 	%D%/decisions/26-commands-under-way.md \
 	%D%/decisions/27-a-note-in-redis.md \
+	%D%/decisions/28-goals-that-are-missed.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \
