@@ -401,7 +401,6 @@ static inline uint32_t owner_reach(uint32_t flags, uint32_t n_chunks)
  *
  * An epoch is one acquisition: it makes one value in Redis, and has one mode.
  */
-#define HOST_LEASE_STATE_BITS 4
 #define HOST_LEASE_EXCLUSIVE (UINT64_C(1) << 4)
 /* Redis may have a queue position of the epoch, so its release leaves the queue, too.  In ACQUIRING a leader sets it
  * before its first command for an epoch that another leader began. */

@@ -25,7 +25,8 @@
 
 #define LOOP_MAGIC UINT64_C(0x706f6f6c206b636f)
 
-int loop_check(const struct lockshm_loop *loop)
+/* As loop_check_told(), without the message. */
+static int loop_check(const struct lockshm_loop *loop)
 {
 	if (unlikely(!loop) || unlikely(loop->magic != LOOP_MAGIC))
 		return LOCKSHM_INVALID;

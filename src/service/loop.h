@@ -6,7 +6,6 @@
 #include "service/waits.h"
 
 /* 0, or LOCKSHM_INVALID (no loop), or LOCKSHM_NOT_HELD (the parent's). */
-MUST_CHECK int loop_check(const struct lockshm_loop *loop);
 MUST_CHECK int loop_check_told(const struct lockshm_loop *loop, struct lockshm_error *error);
 
 /* INVALID = it is awaited. */

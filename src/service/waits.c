@@ -129,7 +129,8 @@ struct wait *waits_find_awaited(struct waits *all, uint32_t index, const lockshm
 	return NULL;
 }
 
-void waits_ring(struct waits *all)
+/* Make the service thread look again, after the lock is given back. */
+static void waits_ring(struct waits *all)
 {
 	/* Awake: it looks before it sleeps. */
 	if (all->until != 0)

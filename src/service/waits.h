@@ -227,9 +227,6 @@ void line_set_view(struct waits *all, struct line *line, const struct wait_view 
 /* Ends it if it is empty, and not busy; it is freed when the lock is given back. */
 void line_drop_if_empty(struct waits *all, struct line *line);
 
-/* Make the service thread look again, after the lock is given back. */
-void waits_ring(struct waits *all);
-
 /* ---------------------------------------------------------------- the lock not held */
 
 /* Write to the descriptors of the loops that waits were decided for; @any: pipes too, which only the service thread
