@@ -559,7 +559,7 @@ int lockshm_current(lockshm_t *segment);
  * that acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release
  * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
  * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire
- * returns 0, and its report and lockshm_previous() tell of the mark.  A mark keeps its key in the segment.  Without
+ * returns 0, and its report and lockshm_previous() have the mark.  A mark keeps its key in the segment.  Without
  * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
  *
  * With LOCKSHM_GLOBAL the mark goes to Redis, and robust requests of all hosts get its status, until one acknowledges:

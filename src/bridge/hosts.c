@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hosts.c - names of hosts, what is told of other settings, and the thread that keeps both; see bridge/hosts.h */
+/* hosts.c - names of hosts, the lines about other settings, and the thread that keeps both; see bridge/hosts.h */
 #define _GNU_SOURCE
 #include "bridge/hosts.h"
 

@@ -39,7 +39,7 @@ void bridge_lease_note(struct bridge *b, uint32_t i, uint64_t word, struct scrip
 void bridge_lease_close_note(struct bridge *b, uint32_t i, uint64_t word, struct script_args *args);
 /* The reply of a command that makes the note has come. */
 void bridge_lease_apply_note(struct bridge *b, uint32_t i, uint64_t word, const struct script_reply *a);
-/* A release has a reply: Redis has the mark that it took there, so this host need not tell of it. */
+/* A release has a reply: Redis has the mark that it took there, so this host need not report it. */
 void bridge_lease_note_closed(struct bridge *b, uint32_t i, const struct redis_command *cmd);
 
 #endif

@@ -4,12 +4,12 @@
  *
  * Crash points:
  *   (1) SENT stored, nothing sent: the release undoes a note that is not there
- *   (2) note made, reply not applied: the next leader sends again, with the same value, and is told the same
+ *   (2) note made, reply not applied: the next leader sends again, with the same value, and gets the same reply
  *   (3) KNOWN stored, word not yet HELD: the same
  *   (4) mark left on this host, release not sent: the next leader finds the mark; if this host is lost as well, the
- *       note is open, and the next host is told of that
+ *       note is open, and the next host gets that status
  *   (5) release sent, the mark of this host not acknowledged: sent again, and moved then unless another host had the key
- *       meanwhile; then this host tells of it once more
+ *       meanwhile; then this host reports it once more
  */
 #include <limits.h>
 #include <stdio.h>

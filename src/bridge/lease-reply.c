@@ -293,7 +293,7 @@ static size_t undo_late(const struct bridge *b, uint32_t i, uint64_t word, const
 	}
 	size_t n = bridge_lease_command_release(b, &b->leases[i], late, cmd->word, position);
 
-	/* Once it is known the epoch had holders, perhaps, and its release says how they ended; of a former one that is
+	/* Once it is known the epoch had holders, perhaps, and its release stores how they ended; of a former one that is
 	 * no longer known. */
 	if (cmd->args.note && cmd->exclusive && host_note_bits(&b->s->host_leases[i], cmd->word) == NOTE_SENT)
 		late[n - 1].args.close = "u";

@@ -9,7 +9,7 @@
 /* Gets each line, from any thread that serves.  NULL = nothing is logged. */
 extern void (*bridge_log_to)(const char *line);
 
-/* At most some lines in ten seconds; the next line says how many were left out. */
+/* At most some lines in ten seconds; the next line has the number of those left out. */
 void bridge_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Something refused for good: the same text is logged once in some minutes, for whichever keys. */

@@ -80,7 +80,7 @@ static int look_and_acknowledge(lockshm_t *segment, struct key key)
 		return EXIT_OK;
 	}
 	status = acknowledge(segment, key, &damage);
-	/* What was told to a lease that ended meanwhile is kept under its own, higher number. */
+	/* The bad end found by a lease that ended meanwhile is kept under its own, higher number. */
 	if (status == EXIT_OK)
 		status = look(segment, key, &damage);
 	if (status != EXIT_OK || damage.last <= damage.good)

@@ -101,8 +101,8 @@ void lease_wait_withdraw(const struct lease_wait *g);
 /* Policy local-only: hold on this host alone, and withdraw the demand. */
 void lease_wait_go_local(const struct lease_wait *g);
 
-/* The status of a hold under the lease, or without one, whose status by the mark of this host is @status: a robust request
- * is told of that, or else of the bad end that the note in Redis had; with LOCKSHM_ACKNOWLEDGE both are acknowledged. */
+/* The status of a hold under the lease, or without one.  For a robust request that is @status, its status by the mark
+ * of this host, or else that of the note in Redis; LOCKSHM_ACKNOWLEDGE acknowledges both. */
 int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *q, int status);
 
 /* @h is filled for the record: it holds under the lease, or on this host alone.  Returns its token. */

@@ -169,9 +169,9 @@ static void find_wanted(const struct lockshm *s, uint64_t wanted[HOST_LEASES_MAX
 }
 
 /*
- * Records without a key first, so that returning keys find their old record; then those whose key has no request.  Keys
- * that are only held or awaited without a lease are told from wanted ones last, which takes a walk through all requests.
- * A wanted one that is overlooked costs its waiters a ring, half a second at most: they find another record.
+ * Records without a key first, so that returning keys find their old record; then those whose key has no request.
+ * Keys that are only held or awaited without a lease come last: to see that they are not wanted takes a walk through
+ * all requests.  A wanted one that is overlooked costs its waiters a ring, half a second at most: they find another record.
  */
 enum { WITHOUT_KEY, WITHOUT_QUEUE, UNWANTED };
 
@@ -456,7 +456,7 @@ static uint64_t seal(const uint64_t words[HOST_LEASE_REASON_WORDS], int64_t aske
 }
 
 /*
- * Two leaders may be here at once, one of them stopped before, and no word says which is last.  So blocker and text
+ * Two leaders may be here at once, one of them stopped before, and no word shows which is last.  So blocker and text
  * carry the time of their command: what a superseded leader stores over those of the last result does not count with
  * it.  Killed before the last store: the old result, with or without its text.
  */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an epoch that is over, a stopped leader changes nothing.  @bits: SENT, or KNOWN and what it was told. */
+/* Of an epoch that is over, a stopped leader changes nothing.  @bits: SENT, or KNOWN and those of the reply. */
 static void store_note(struct shm_host_lease *r, uint64_t word, unsigned bits, bool again)
 {
 	uint64_t epoch = host_lease_epoch(word), old = load_acquire(&r->note), new = host_note_make(epoch, bits);
@@ -47,8 +47,8 @@ uint64_t host_note_last(const struct shm_host_lease *r, uint64_t word)
  * Details first: a reader that finds KNOWN finds them.  A stopped leader stores those of its successor's reply, too; or
  * of an epoch that is over: then host or pid that are reported are of an older end, and nothing else.
  *
- * The same value granted again, before there is a holder: the key may have been another host's in between, so what was told
- * last counts.  The other way round, once told stays.
+ * The same value granted again, before there is a holder: the key may have been another host's in between, so a bad end
+ * that is newer counts.  A reply without one takes none away.
  */
 void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_note *note)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host-note.h - robust keys across hosts: what the note in Redis said when this host obtained its lease
+ * host-note.h - robust keys across hosts: the note that Redis had when this host obtained its lease
  *
  * The leader stores it before a robust request may hold under the lease; it is of one epoch, and worth nothing in
- * another.  Each robust request is told until one acknowledges, here in the segment; Redis gets that with the release.
+ * another.  Each robust request gets its status until one acknowledges, here in the segment; Redis gets that with the
+ * release.
  *
  * Killed or stopped: without KNOWN of this epoch the leader asks again, and robust requests wait.  An acknowledgement that
- * no release took to Redis is forgotten: the next host is told again.
+ * no release took to Redis is forgotten: the next host gets the status again.
  */
 #ifndef LOCKSHM_HOSTLEASE_HOST_NOTE_H
 #define LOCKSHM_HOSTLEASE_HOST_NOTE_H
@@ -50,7 +51,7 @@ void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_
 /* No token of the bad end is higher; 0 = not known. */
 uint64_t host_note_last(const struct shm_host_lease *r, uint64_t word);
 
-/* The bad end that a holder under the lease @word of record @index is told, in *@out; status 0 = none. */
+/* The bad end that counts for a holder under the lease @word of record @index, in *@out; status 0 = none. */
 void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_previous *out);
 /* A holder under that lease acknowledges it. */
 void host_note_acknowledge(struct lockshm *s, uint32_t index, uint64_t word);

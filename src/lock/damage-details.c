@@ -2,7 +2,7 @@
 /*
  * damage-details.c - process, thread and label of the holders that left damage marks
  *
- * A mark is in its entry and is never lost; what it says about the holder is here, and is left out where the pool is
+ * A mark is in its entry and is never lost; the facts about its holder are here, and are left out where the pool is
  * full.  A mark may use one of WAYS records, found by the index of its entry.  The record names the mark it is about
  * (entry and ticket).  Acknowledging a mark frees nothing: a record whose mark is gone may be taken.
  *
@@ -30,7 +30,7 @@ static struct shm_damage *record_of(const struct lockshm *s, uint32_t entry, uin
 	return &s->damages[(entry + way) % s->n_damages];
 }
 
-/* Well mixed, since it tells the words of neighbouring entries and tickets apart. */
+/* Well mixed: words of neighbouring entries and tickets must differ. */
 static uint64_t check_of(uint64_t whose)
 {
 	return whose * UINT64_C(0x9e3779b97f4a7c15);

@@ -33,8 +33,8 @@ void doorbell_ring_service(const struct lockshm *s, uint32_t index);
 void doorbell_answer(const struct lockshm *s, uint32_t slot, void (*look)(void *arg, uint32_t class), void *arg);
 
 /*
- * The word to sleep on.  Read it first, then answer, then say that this thread is going to sleep: false = a bit was set
- * since.  When it is awake again, or does not sleep after all, say so.
+ * The word to sleep on.  Read it first, then answer, then announce the sleep of this thread: false = a bit was set
+ * since.  Each announcement is taken back, when the thread is awake again or does not sleep after all.
  */
 struct futex_watch doorbell_watch(const struct lockshm *s, uint32_t slot);
 bool doorbell_fall_asleep(const struct lockshm *s, uint32_t slot);

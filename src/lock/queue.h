@@ -31,7 +31,7 @@ struct grant {
 	int64_t end;	 /* of the lease: INT64_MAX = never, or not granted yet; 0 = the record has it (LOCKSHM_GLOBAL) */
 };
 
-/* An acquire on its way, on the stack of its thread.  The queue uses the first part: what the record is to say. */
+/* An acquire on its way, on the stack of its thread.  The queue uses the first part: what the record gets. */
 struct acquire {
 	uint64_t owner;
 	uint32_t entry;
@@ -120,7 +120,7 @@ static inline bool queue_end_barge(struct lockshm *s, struct qpos at)
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
-/* R2: release and unlink by one CAS, if the queue has no other request and the record says what @mine and @owner say.
+/* R2: release and unlink by one CAS, if the queue has no other request and the record agrees with @mine and @owner.
  * @moved: the record is of another thread's chunk. */
 static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index,
 				   const struct grant *mine, uint64_t owner, bool moved)
@@ -149,7 +149,7 @@ static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint3
 bool queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead);
 
 /* R4: unlink dead @index, whose word is @dead, through its successor @at.  Updates at->word; false = read again.  It is
- * freed when the successor has been woken: so FREE says that no other thread need look for that. */
+ * freed when the successor has been woken: so after FREE no other thread need look for that. */
 bool queue_bypass(struct lockshm *s, struct shm_entry *e, struct qpos *at, uint32_t index, uint64_t dead);
 
 void queue_free_dead(struct lockshm *s, uint32_t index, uint64_t dead);
@@ -217,7 +217,7 @@ bool queue_look_before(const struct lockshm *s, struct qpos *at, uint32_t *hops)
 enum walk queue_live_tail(struct lockshm *s, struct shm_entry *e, struct qpos *out, uint32_t spare);
 
 /* R3: release the shared hold of the calling thread, in its own chunk, with other requests in the queue.  False = the
- * record does not say what @entry, @mine and @owner say, or is exclusive: nothing has happened. */
+ * record does not agree with @entry, @mine and @owner, or is exclusive: nothing has happened. */
 MUST_CHECK bool queue_release_reader_owned(struct lockshm *s, uint32_t entry, uint32_t index, const struct grant *mine,
 					   uint64_t owner);
 

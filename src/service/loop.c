@@ -411,7 +411,7 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 	status = take_free(loop->self, request, NULL, h, true);
 	if (unlikely(status == NOT_TAKEN))
 		return acquire_careful(loop, request, hold, user);
-	/* Most likely released by the next time, by a thread that does not tell this one. */
+	/* Most likely released by the next time, by a thread that leaves no trace of that here. */
 	loop->self->free_request = h->index;
 	hold_set_of_process(h);
 	return status;

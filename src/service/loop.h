@@ -50,9 +50,9 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 /* It is in no table: out of its queue for good.  True = it had been granted. */
 bool wait_give_up(struct wait *w);
 
-/* The memory of its holds says that they are awaited. */
+/* Mark the memory of its holds as awaited. */
 void wait_set_awaited(const struct wait *w);
-/* Does the memory of @hold say that it is awaited?  From now on it does not. */
+/* Was the memory of @hold marked as awaited?  The mark is gone afterwards. */
 bool wait_is_awaited(const lockshm_hold_t *hold);
 void wait_end_awaited(const struct wait *w);
 

@@ -2,10 +2,10 @@
 /*
  * waits.h - the requests of a process that wait for its loops
  *
- * Waits are found by the index of their record, which is what a doorbell names, and by their hold; lines by their entry.  A
- * line has the waits of this process for one key, in the order of their tickets.  Only its first wait is looked after: it announces
- * itself, its predecessor's owner and lease are watched, and its self-check walks to the head of the queue (R9).  The
- * waits behind it are told by doorbells, by their time-outs, and when it leaves.
+ * Waits are found by the index of their record, which is what a doorbell names, and by their hold; lines by their
+ * entry.  A line has the waits of this process for one key, in the order of their tickets.  Only its first wait is
+ * looked after: it announces itself, its predecessor's owner and lease are watched, and its self-check walks to the head
+ * of the queue (R9).  The waits behind it are woken by doorbells, by their time-outs, and when it leaves.
  *
  * A wait for a global key has two phases.  In the second it is granted on this host, is in no line, and waits for the
  * host lease (global/lease-wait.h).  The service thread sleeps on the word by which a lease wakes its waiters, one for
@@ -16,7 +16,7 @@
  * ----------------------------------  ----------------------------------------------------------------------------------
  * the bridge, before it wakes         the next self-check finds the word, 100 ms later
  * this process                        its local requests end with it, or 3 s after their last renewal
- * the loop, told and not collecting   the local lease ends a second later (R14), the next request of the host goes on
+ * the loop, woken and not collecting  the local lease ends a second later (R14), the next request of the host goes on
  *
  * One mutex guards all of it, and every wait that is in a table.  It is never held over a system call or a walk of a
  * queue, but for memory when a loop is closed, and where a wait for a host lease rings the bridge, or looks for one, which
@@ -206,7 +206,7 @@ void waits_decide(struct waits *all, struct wait *w, int status);
 /* How its word decides @w; LOCKSHM_PENDING = not yet. */
 int waits_outcome(const struct lockshm *s, const struct wait *w);
 
-/* Decisions that no thread has told a loop of for a tick: the thread that was to may be delayed. */
+/* Write for decisions that are a tick old and in no descriptor yet: the thread that was to do it may be delayed. */
 void waits_tell_again(struct waits *all);
 
 /* Has the word of @w changed?  Then it is decided. */
