@@ -79,7 +79,7 @@ rows()
 	readers-renew	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=0 -DM1=0 -DM2=1 -DHINTS -DTOGETHER -DRENEW -DN_EXPIRE=1
 	three-readers	full	22	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS
 	downgrade	full	24	queue	-DNPROC=3 -DNOPS=1 -DM0=1 -DM1=0 -DM2=0 -DLONGHOLD -DHINTS -DUPGRADE
-	wakeups-stop	full	26	wakeups	-DN=4 -DN_STOP=1
+	wakeups-stop	full	24	wakeups	-DN=4 -DEARLY=1 -DN_STOP=1
 	wakeups-two	full	24	wakeups	-DN=5 -DALL_SLEEP -DEARLY=1 -DN_STOP=2
 	death	short	22	queue	-DNOPS=2 -DN_CRASH=1
 	doorbell	short	22	doorbell	-DNOPS=2
@@ -101,6 +101,7 @@ rows()
 	endless	short	20	queue	-DFOREVER -DHINTS
 	timeout	short	20	queue	-DNOPS=1 -DN_CRASH=1 -DTOMASK=3
 	three-upgrade	deep	26	queue	-DNPROC=3 -DNOPS=1 -DUPGRADE -DM0=0 -DM1=0 -DM2=1
+	wakeups-four	deep	26	wakeups	-DN=4 -DN_STOP=1
 	three-endless	deep	26	queue	-DNPROC=3 -DFOREVER
 	tokens-two	deep	26	tokens	-DNOPS=2 -DN_LOSS=0 -DCLOCK_MAX=1
 	END
