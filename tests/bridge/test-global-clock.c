@@ -45,10 +45,10 @@ START_TEST(forward_takes_the_lease)
 	server_with_clock();
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	token = a->answer.token;
-	stepped = now_ns();
+	stepped = ran_ns();
 	step(1 * HOURS);
 	lost_is_reported(a);
-	ck_assert_int_lt(now_ns() - stepped, LOCKSHM_MS(333 + 300));
+	ck_assert_int_lt(ran_ns() - stepped, LOCKSHM_MS(333 + 300));
 	ck_code(agent_release(a), LOCKSHM_LOST);
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_uint_gt(c->answer.token, token);
@@ -128,9 +128,9 @@ START_TEST(back_and_a_dead_writer)
 	agent_stop(a);
 	bridge_freeze(0);
 	host_0_dies();
-	killed = now_ns();
+	killed = ran_ns();
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_lt(now_ns() - killed, SOON);
+	ck_assert_int_lt(ran_ns() - killed, SOON);
 }
 END_TEST
 
@@ -142,9 +142,9 @@ START_TEST(back_and_a_dead_reader)
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	agent_stop(a);
 	host_0_dies();
-	killed = now_ns();
+	killed = ran_ns();
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_lt(now_ns() - killed, SOON);
+	ck_assert_int_lt(ran_ns() - killed, SOON);
 }
 END_TEST
 
@@ -164,9 +164,9 @@ static void dies_as_a_waiter(int how_held, int next_wants)
 	global_send(c, K, next_wants);
 	redis_has("ZCARD {lk:" K "}:q", "2");
 	ck_code(agent_release(holder), 0);
-	released = now_ns();
+	released = ran_ns();
 	ck_code(agent_end(c), 0);
-	ck_assert_int_lt(now_ns() - released, LOCKSHM_MS(2000) + SOON); /* the time of a waiter */
+	ck_assert_int_lt(ran_ns() - released, LOCKSHM_MS(2000) + SOON); /* the time of a waiter */
 }
 
 START_TEST(back_and_a_dead_waiter)

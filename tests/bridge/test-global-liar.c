@@ -299,7 +299,7 @@ START_TEST(a_majority_with_a_server_that_claims_to_be_a_cluster)
 }
 END_TEST
 
-/* Its tokens are the last that can be counted.  The other that grants is not raised to them, which would end the key. */
+/* Its tokens are the last that can be counted.  The other that grants is not raised to them: that would end the key. */
 START_TEST(a_majority_with_a_server_that_grants_the_last_tokens)
 {
 	static const struct lie lie = { .name = "the last tokens", .place = IN_PLACE_OF_SCRIPTS, .each = true,

@@ -324,22 +324,22 @@ static void next_key(char key[32], unsigned *n, size_t at)
 
 #define LATE_NS LOCKSHM_MS(60)
 
-/* Of keys of the other server, in a time in which the silent one is tried several times: how many acquires are late. */
-static int late_ones(unsigned n)
+/* Of keys of the other server, in a time in which a silent one is tried several times: the slowest acquire. */
+static int64_t slowest(unsigned n)
 {
-	int64_t end = now_ns() + LOCKSHM_MS(1500), began;
+	int64_t end = now_ns() + LOCKSHM_MS(1500), began, most = 0;
 	char key[32];
-	int late = 0;
 
 	while (now_ns() < end) {
 		next_key(key, &n, 1);
-		began = now_ns();
+		began = ran_ns();
 		ck_code(global_wait(own[0], key, X), 0);
-		late += now_ns() - began > LATE_NS;
+		if (ran_ns() - began > most)
+			most = ran_ns() - began;
 		ck_code(agent_release(own[0]), 0);
 		pass(now_ns() + LOCKSHM_MS(5));
 	}
-	return late;
+	return most;
 }
 
 /* Many keys of a silent server are wanted: keys of the other server wait for none of them. */
@@ -350,8 +350,7 @@ START_TEST(many_keys_of_a_silent_server)
 	lockshm_loop_t *loop;
 	char uris[300];
 	unsigned i, n = 0;
-	int64_t end;
-	int late;
+	int64_t end, late, took;
 
 	snprintf(uris, sizeof(uris), "%s,%s", silent->uri, redis->uri);
 	options.redis = uris;
@@ -362,6 +361,8 @@ START_TEST(many_keys_of_a_silent_server)
 	own[0] = on_host(0);
 	seg = hosts[0].s;
 	loop = loop_new();
+	/* A slow machine, or a slow build, is so in both cases. */
+	late = LATE_NS + 2 * slowest(n);
 	redis_freeze(silent);
 	for (i = 0; i < MANY; i++) {
 		task_init(&t[i], "", X);
@@ -371,11 +372,12 @@ START_TEST(many_keys_of_a_silent_server)
 		t[i].request.flags = LOCKSHM_GLOBAL;
 		ck_code(task_acquire(loop, &t[i]), LOCKSHM_PENDING);
 	}
-	end = now_ns() + PATIENCE;
+	end = ran_ns() + PATIENCE;
 	do
-		late = late_ones(n);
-	while (late > 0 && now_ns() < end);
-	ck_assert_msg(late == 0, "each time some acquires are late, at last %d", late);
+		took = slowest(n);
+	while (took > late && ran_ns() < end);
+	ck_assert_msg(took <= late, "each time some acquires are late, at last by %lld ms",
+		      (long long)(took - late) / 1000000);
 	redis_thaw(silent);
 	for (i = 0; i < MANY; i++)
 		ck_assert_ptr_nonnull(loop_collect(loop));

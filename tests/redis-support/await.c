@@ -2,6 +2,7 @@
 /* await.c - await() for suites without segments; the others have that of fixture.c */
 #define _GNU_SOURCE
 #include "redis.h"
+#include "support/stalls.h"
 
 #include <time.h>
 
@@ -14,10 +15,10 @@ static void nap(void)
 
 bool await(bool (*done)(void *arg), void *arg)
 {
-	int64_t end = redis_now() + PATIENCE;
+	int64_t end = ran_ns() + PATIENCE;
 
 	while (!done(arg)) {
-		if (redis_now() > end)
+		if (ran_ns() > end)
 			return false;
 		nap();
 	}

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/stalls.h"
+
 struct redis *redis;
 
 static char prefix[40];
@@ -450,12 +452,13 @@ static int run_suite(const char *name, void (*add)(TCase *tc), bool with_server)
 	SRunner *sr = srunner_create(suite);
 	int failed;
 
+	stalls_watch();
 	if (with_server) {
 		/* Once, in the runner. */
 		tcase_add_unchecked_fixture(tc, start_shared, stop_shared);
 		tcase_add_checked_fixture(tc, empty, NULL);
 	}
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 180);
 	add(tc);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(sr, CK_ENV);

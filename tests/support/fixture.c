@@ -48,10 +48,10 @@ static void nap(int64_t ns)
 
 bool await(bool (*done)(void *arg), void *arg)
 {
-	int64_t end = now_ns() + PATIENCE;
+	int64_t end = ran_ns() + PATIENCE;
 
 	while (!done(arg)) {
-		if (now_ns() > end)
+		if (ran_ns() > end)
 			return false;
 		nap(50000);
 	}
@@ -165,8 +165,9 @@ int fixture_main(const char *name, void (*add)(TCase *tc))
 	int failed;
 
 	runner = getpid();
+	stalls_watch();
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 180);
 	add(tc);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(sr, CK_ENV);

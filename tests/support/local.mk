@@ -18,6 +18,8 @@ tests_libtest_la_SOURCES += \
 	%D%/operations-steps.c \
 	%D%/operations.c \
 	%D%/operations.h \
+	%D%/stalls.c \
+	%D%/stalls.h \
 	%D%/trample.c \
 	%D%/trample.h \
 	$(end)
