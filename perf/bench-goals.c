@@ -35,6 +35,13 @@ struct goal {
 #define AMONG_READERS(text, s) \
 	{ text, EX("lockshm", s, 1000, NS), AT_MOST, 5, SOLO_SHARED("lockshm"), 0 }, \
 	{ "  flat", EX("lockshm", s, 1000, NS), AT_MOST, 2, EX("lockshm", s, 1, NS), 0 }
+#define OWN_KEYS(text, s, n) \
+	{ text, EX("lockshm", s, n, US_P50), AT_MOST, 1.25, EX("redis", s, n, US_P50), 0 }, \
+	{ "  keys a second", EX("lockshm", s, n, OPS_PER_S), AT_LEAST, 0.9, EX("redis", s, n, OPS_PER_S), 0 }
+#define MAJORITY(text, l) \
+	{ text, EX(l, "bridge-own-three", 32, US_P50), AT_MOST, 1.5, EX("lockshm", "bridge-own-three", 32, US_P50), 0 }, \
+	{ "  keys a second", EX(l, "bridge-own-three", 32, OPS_PER_S), AT_LEAST, 0.5, \
+	  EX("lockshm", "bridge-own-three", 32, OPS_PER_S), 0 }
 #define FIGURE { NULL, NULL, BENCH_EXCLUSIVE, 0, NS }
 /* clang-format on */
 #define AT_MOST false
@@ -143,6 +150,14 @@ static const struct goal goals[] = {
 	  EX("two-pings", "bridge-solo-far", 1, US_P50), 0 },
 	{ " again and again", EX("lockshm-again", "bridge-solo-far", 1, US_P50), AT_MOST, 1.3,
 	  EX("two-pings", "bridge-solo-far", 1, US_P50), 0 },
+	OWN_KEYS("keys of their own, 0.2 ms: wait of 1", "bridge-own-200us", 1),
+	OWN_KEYS(" wait of 8", "bridge-own-200us", 8),
+	OWN_KEYS(" wait of 32", "bridge-own-200us", 32),
+	OWN_KEYS("keys of their own, 1 ms: wait of 1", "bridge-own-1ms", 1),
+	OWN_KEYS(" wait of 8", "bridge-own-1ms", 8),
+	OWN_KEYS(" wait of 32", "bridge-own-1ms", 32),
+	MAJORITY("three servers, 1 ms: wait of 32", "lockshm-three"),
+	MAJORITY("five servers, 1 ms: wait of 32", "lockshm-five"),
 	{ "passed on under a lease, 2 processes", EX("lockshm", "bridge-pass", 2, NS), AT_MOST, 3.0,
 	  EX("lockshm-local", "bridge-pass", 2, NS), 0 },
 	{ " 4 processes", EX("lockshm", "bridge-pass", 4, NS), AT_MOST, 3.0, EX("lockshm-local", "bridge-pass", 4, NS), 0 },

@@ -9,7 +9,8 @@
  *
  * Each process has OWN_KEYS keys in turn: acquire and release, nothing inside or outside.  The waits are those for
  * acquire; the release of "lockshm" is sent after the call has returned.  "redis" is each process for itself over a
- * connection of its own: SET NX PX, and a script that compares and deletes.
+ * connection of its own: SET NX PX, and a script that compares and deletes.  Rows "...-turn" have the time from the call
+ * to acquire until release has returned, too.
  */
 #include "bench-bridge.h"
 
@@ -26,13 +27,22 @@ static const int figure_ms[BENCH_EFFORTS] = { 100, 1000, 3000 };
 
 struct own {
 	uint64_t ops;
-	struct hist wait;
+	struct hist wait, turn;
 };
+
+/* Whose locks, and the rows of their waits and whole turns. */
+struct kind {
+	const char *row, *turn_row;
+	bool plain;
+};
+static const struct kind kind_redis = { "redis", "redis-turn", true };
+static const struct kind kind_one = { "lockshm", "lockshm-turn", false };
+static const struct kind kind_three = { "lockshm-three", "lockshm-three-turn", false };
+static const struct kind kind_five = { "lockshm-five", "lockshm-five-turn", false };
 
 struct street {
 	int procs, ms;
-	bool plain;
-	const char *row;
+	const struct kind *kind;
 	uint32_t next; /* number of the process made next */
 	uint32_t ready __attribute__((aligned(64)));
 	uint32_t go, ended;
@@ -47,7 +57,7 @@ static char sha[48];
 static void attach(const struct street *st)
 {
 	bridge_unpin();
-	if (!st->plain) {
+	if (!st->kind->plain) {
 		segment = bridge_open(0);
 		return;
 	}
@@ -59,7 +69,7 @@ static void attach(const struct street *st)
 
 static void detach(const struct street *st)
 {
-	if (st->plain)
+	if (st->kind->plain)
 		close(link_fd);
 	else
 		lockshm_close(segment);
@@ -67,7 +77,7 @@ static void detach(const struct street *st)
 
 static void lock_one(const struct street *st, const char *key)
 {
-	if (!st->plain)
+	if (!st->kind->plain)
 		bridge_lock(segment, key, LOCKSHM_GLOBAL, &hold);
 	else if (strcmp(redis_ask(link_fd, "SET plain:%s %d NX PX 30000", key, (int)getpid()), "OK") != 0)
 		bench_fail("a free key is not free");
@@ -75,7 +85,7 @@ static void lock_one(const struct street *st, const char *key)
 
 static void unlock_one(const struct street *st, const char *key)
 {
-	if (!st->plain)
+	if (!st->kind->plain)
 		bridge_unlock(&hold);
 	else if (redis_ask(link_fd, "EVALSHA %s 1 plain:%s %d", sha, key, (int)getpid())[0] != '1')
 		bench_fail("the lock in Redis was lost");
@@ -83,7 +93,7 @@ static void unlock_one(const struct street *st, const char *key)
 
 static void turns(const struct street *st, struct own *own, uint32_t me)
 {
-	uint64_t begin = UINT64_MAX, end = UINT64_MAX, asked, got = 0;
+	uint64_t begin = UINT64_MAX, end = UINT64_MAX, asked, got = 0, back;
 
 	for (uint32_t turn = 0; got < end; turn++) {
 		char key[32];
@@ -93,12 +103,14 @@ static void turns(const struct street *st, struct own *own, uint32_t me)
 		lock_one(st, key);
 		got = bench_ticks();
 		unlock_one(st, key);
+		back = bench_ticks();
 		if (turn == WARM) {
 			begin = got;
 			end = begin + bench_ticks_of_ns(st->ms * 1e6);
 		} else if (asked >= begin && got < end) {
 			own->ops++;
 			hist_add(&own->wait, got - asked);
+			hist_add(&own->turn, back - asked);
 		}
 	}
 }
@@ -121,21 +133,23 @@ static void work(void *arg)
 
 static void collect(const struct point *p, const struct street *st)
 {
-	static struct hist all;
+	static struct own all;
 	double ops = 0;
 
 	memset(&all, 0, sizeof(all));
 	for (int i = 0; i < st->procs; i++) {
 		ops += (double)st->own[i].ops;
-		hist_merge(&all, &st->own[i].wait);
+		hist_merge(&all.wait, &st->own[i].wait);
+		hist_merge(&all.turn, &st->own[i].turn);
 	}
 	if (ops <= 0)
 		return;
-	result_add_hist(p, st->row, &all, 0);
-	result_add(p, st->row, OPS_PER_S, ops * 1e3 / st->ms, 0);
+	result_add_hist(p, st->kind->row, &all.wait, 0);
+	result_add(p, st->kind->row, OPS_PER_S, ops * 1e3 / st->ms, 0);
+	result_add_hist(p, st->kind->turn_row, &all.turn, 0);
 }
 
-static void measure(const struct point *p, const char *row)
+static void measure(const struct point *p, const struct kind *kind)
 {
 	static struct street *st;
 	pid_t pid[PROCS_MAX];
@@ -143,8 +157,7 @@ static void measure(const struct point *p, const char *row)
 	if (!st)
 		st = bench_share(sizeof(*st));
 	memset(st, 0, sizeof(*st));
-	st->row = row;
-	st->plain = strcmp(row, "redis") == 0;
+	st->kind = kind;
 	st->procs = p->procs;
 	st->ms = figure_ms[bench_effort];
 	for (int i = 0; i < st->procs; i++) {
@@ -155,7 +168,7 @@ static void measure(const struct point *p, const char *row)
 	}
 	bench_set(&st->go, 1);
 	for (int i = 0; i < st->procs; i++)
-		bench_reap(pid[i], row);
+		bench_reap(pid[i], kind->row);
 	collect(p, st);
 }
 
@@ -167,8 +180,8 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	if (redis_socket())
 		redis_far_begin(p->scenario->arg);
 	if (bridge_make(&wish)) {
-		measure(p, "redis");
-		measure(p, "lockshm");
+		measure(p, &kind_redis);
+		measure(p, &kind_one);
 		bridge_unmake();
 	}
 	redis_far_end();
@@ -184,7 +197,7 @@ static void run_three(const struct point *p, const struct lock_adapter *lock)
 	for (int n = 3; n <= MAJORITY; n += 2) {
 		wish.majority = redis_socket() ? redis_majority_begin(p->scenario->arg, n) : "";
 		if (wish.majority[0] && bridge_make(&wish)) {
-			measure(p, n == 3 ? "lockshm-three" : "lockshm-five");
+			measure(p, n == 3 ? &kind_three : &kind_five);
 			bridge_unmake();
 		}
 		redis_far_end();
@@ -193,7 +206,7 @@ static void run_three(const struct point *p, const struct lock_adapter *lock)
 	if (redis_socket())
 		redis_far_begin(p->scenario->arg);
 	if (redis_socket() && bridge_make(&wish)) {
-		measure(p, "lockshm");
+		measure(p, &kind_one);
 		bridge_unmake();
 	}
 	redis_far_end();

@@ -67,7 +67,7 @@ while read -r scenario; do
 	grep -q "\"scenario\":\"$scenario\",\"lock\":\"lockshm-object\"" "$work/json" || problem "no $scenario of lockshm-object"
 done <"$work/scenarios"
 
-for scenario in solo solo-tcp pass rival peers handover foreign renew; do
+for scenario in solo solo-tcp own-200us own-1ms own-three pass rival peers handover foreign renew; do
 	grep -q '^# skipped: the bridge: ' "$work/remarks" && break
 	grep -q "\"scenario\":\"bridge-$scenario\",\"lock\":\"lockshm\"" "$work/json" || problem "no bridge-$scenario"
 done
