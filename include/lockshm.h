@@ -418,7 +418,7 @@ int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_creat
  * @error: [out] the reason of a failure; may be NULL
  *
  * lockshm_create() with LOCKSHM_CREATE_OR_OPEN and nothing else: one call for programs that need no other capacities.
- * A function of this header, not of the library.
+ * A function of this header, not of the library.  Waits as lockshm_create().
  *
  * Return: as lockshm_create() with that flag.
  * Thread-safe.
@@ -851,7 +851,7 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
  * lockshm_canceller_reset - make a canceller usable again
  * @canceller: no wait may be using it; NULL is ignored
  *
- * Does not block.  Not while another thread may call lockshm_cancel() on it.
+ * Does not block.  Thread-safe for different cancellers, and not while another thread may call lockshm_cancel() on it.
  * Since: 0.1
  */
 void lockshm_canceller_reset(lockshm_canceller_t *canceller);
@@ -917,6 +917,8 @@ int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK;
  * @lock:    as for lockshm_lock()
  * @segment: handle
  *
+ * Does not block, except with LOCKSHM_GLOBAL for the reply of Redis, 1.5 s at most.
+ *
  * Return: as lockshm_lock(); LOCKSHM_BUSY if it is not free.
  * Thread-safe for different objects.
  * Since: 0.1
@@ -928,6 +930,8 @@ int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK
  * @lock:       as for lockshm_lock()
  * @segment:    handle
  * @timeout_ns: as in a request: replaces the object's
+ *
+ * Blocks as lockshm_lock(), with that bound.
  *
  * Return: as lockshm_lock(); LOCKSHM_INVALID also for @timeout_ns.
  * Thread-safe for different objects.  Restarts after signal handlers.
@@ -1052,7 +1056,7 @@ int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd,
  * the segment is open or another loop of it is.
  *
  * Return: 0; LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop is NULL, or no loop).
- * Does not block.
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_close(lockshm_loop_t *loop);
@@ -1064,6 +1068,7 @@ int lockshm_loop_close(lockshm_loop_t *loop);
  * Return: the library's own eventfd, which lockshm_loop_close() closes; of a loop with a descriptor of the caller its
  *         duplicate, which is for writing.  LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID
  *         (@loop is NULL, or no loop).
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_fd(const lockshm_loop_t *loop);
@@ -1087,6 +1092,7 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for an endless
  *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
  *         before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold,
@@ -1105,6 +1111,7 @@ int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *req
  * The locks are taken one after the other, each next one when lockshm_loop_next() is called.
  *
  * Return: as lockshm_loop_acquire() and lockshm_acquire_many().
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request *common,
@@ -1121,7 +1128,7 @@ int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request
  *
  * Return: 1 (one outcome); 0 (none now); LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop
  *         is NULL or no loop, or @outcome).
- * Does not block.
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome) LOCKSHM_MUST_CHECK;
@@ -1136,7 +1143,7 @@ int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome) LOC
  * Return: 0 (it was waiting); 1 (it had been granted, and is released again; a lost race with the descriptor is no
  *         error); LOCKSHM_NOT_HELD (no wait of @loop has this hold: its outcome was collected; or a loop of the parent,
  *         before fork()); LOCKSHM_INVALID (@loop is NULL or no loop, or @hold is NULL).
- * Does not block.
+ * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */
 int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold);
@@ -1386,8 +1393,8 @@ typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void
  * @arg:      passed to @fn
  * @problems: [out] their number, 0 with every code but LOCKSHM_BAD_SEGMENT; may be NULL
  *
- * A check that fails while other threads change the segment is repeated before it counts, with short sleeps in between.
- * Allocates.
+ * A check that fails while other threads change the segment is repeated before it counts, with short sleeps in between,
+ * some three seconds in all.  Waits for no other process.  Allocates.
  *
  * Return: 0 (sound); LOCKSHM_BAD_SEGMENT (a problem was found); LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
  * Thread-safe.
