@@ -64,7 +64,7 @@ static int await_lease(struct lease_wait *g)
 	int64_t now;
 	int err;
 
-	while ((err = lease_wait_try(g)) == 0) {
+	for (err = lease_wait_first_try(g); err == 0; err = lease_wait_try(g)) {
 		watch = lease_wait_watch(g);
 		now = clock_precise();
 		futex_wait_any(&watch, 1, g->deadline - now < SLICE_NS ? g->deadline : now + SLICE_NS);
@@ -90,9 +90,7 @@ static int with_local(struct blocked *b, int status)
 	/* From here on it has the requested ttl. */
 	if (hold_of(b->hold)->renewal)
 		renewals_limit(g->s, hold_of(b->hold), g->q->max_hold_ns);
-	if (lockshm_renew(b->hold, request_first_ttl(g->q), LOCKSHM_RENEW_RESET) < 0)
-		return give_up(b, LEASE_AGAIN);
-	if (!(g->q->flags & ACQUIRE_OUTSIDE) && hold_go_inside(b->hold) < 0)
+	if (hold_begin(b->hold, request_first_ttl(g->q), !(g->q->flags & ACQUIRE_OUTSIDE)) < 0)
 		return give_up(b, LEASE_AGAIN);
 	token = lease_wait_fill(g, hold_of(b->hold));
 	if (g->q->report && status != LOCKSHM_LOCAL_ONLY)

@@ -307,13 +307,23 @@ static uint64_t read_word(struct lease_wait *g)
 	return g->word = load_acquire(&lease_of(g)->word);
 }
 
+static int enter_or_go_on(struct lease_wait *g, uint64_t word, int64_t host)
+{
+	g->fence = enter(g, word, host);
+	return g->fence ? LEASE_ENTERED : go_on(g, word, host);
+}
+
 int lease_wait_try(struct lease_wait *g)
 {
 	uint64_t word = read_word(g);
-	int64_t host = host_now(g->s);
 
-	g->fence = enter(g, word, host);
-	return g->fence ? LEASE_ENTERED : go_on(g, word, host);
+	return enter_or_go_on(g, word, host_now(g->s));
+}
+
+/* A thread that is stopped before it enters could as well be stopped after a look at the clock here. */
+int lease_wait_first_try(struct lease_wait *g)
+{
+	return enter_or_go_on(g, read_word(g), g->begun);
 }
 
 int lease_wait_look(struct lease_wait *g)

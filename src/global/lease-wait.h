@@ -83,6 +83,9 @@ MUST_CHECK int lease_wait_begin(struct lease_wait *g);
 /* Hold under the lease, or why not. */
 MUST_CHECK int lease_wait_try(struct lease_wait *g);
 
+/* The same directly after lease_wait_begin(), which has looked at the clock. */
+MUST_CHECK int lease_wait_first_try(struct lease_wait *g);
+
 /* The same, but LEASE_READY where that would try. */
 MUST_CHECK int lease_wait_look(struct lease_wait *g);
 

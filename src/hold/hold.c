@@ -269,18 +269,6 @@ LOCKSHM_EXPORT int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns)
 
 /* ---------------------------------------------------------------- enter, renew, check */
 
-int hold_go_inside(const lockshm_hold_t *hold)
-{
-	struct access g;
-	int err = hold_enter(&g, hold);
-
-	if (err)
-		return err;
-	if (queue_enter_owned(g.s, g.h->index, access_gen(&g)))
-		return hold_leave(&g, 0);
-	return hold_leave(&g, access_lost(&g));
-}
-
 /* @ttl: what auto-renewal sets from now on; 0 = as before. */
 static int renew_to(struct access *g, int64_t ttl, int64_t end)
 {
@@ -301,6 +289,40 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 	return outcome;
 }
 
+/* The lease ends @ns from now. */
+static int reset(struct access *g, int64_t ns)
+{
+	if (ns == LOCKSHM_FOREVER)
+		return renew_to(g, INT64_MAX, INT64_MAX);
+	return renew_to(g, ns, deadline_clock(g->s, ns) + ns);
+}
+
+static int go_inside(const struct access *g)
+{
+	return queue_enter_owned(g->s, g->h->index, access_gen(g)) ? 0 : access_lost(g);
+}
+
+int hold_go_inside(const lockshm_hold_t *hold)
+{
+	struct access g;
+	int err = hold_enter(&g, hold);
+
+	return err ? err : hold_leave(&g, go_inside(&g));
+}
+
+int hold_begin(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside)
+{
+	struct access g;
+	int err = hold_enter(&g, hold);
+
+	if (err)
+		return err;
+	err = access_granted(&g, load_acquire(&g.r->word)) ? reset(&g, ttl_ns) : access_lost(&g);
+	if (err >= 0 && inside)
+		err = go_inside(&g);
+	return hold_leave(&g, err);
+}
+
 LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 {
 	struct access g;
@@ -315,14 +337,14 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 		return hold_leave(&g, LOCKSHM_INVALID);
 	if (!access_granted(&g, load_acquire(&g.r->word)))
 		return hold_leave(&g, access_lost(&g));
-	base = how == LOCKSHM_RENEW_ADD ? access_deadline(&g) : deadline_clock(g.s, ns);
-	if (ns == LOCKSHM_FOREVER)
-		return hold_leave(&g, renew_to(&g, INT64_MAX, INT64_MAX));
+	if (how == LOCKSHM_RENEW_RESET)
+		return hold_leave(&g, reset(&g, ns));
+	base = access_deadline(&g);
 	/* Bound what additions accumulate: no lease ends later than the longest one that starts now. */
-	if (how == LOCKSHM_RENEW_ADD && base > segment_now(g.s) + LOCKSHM_TIME_MAX)
+	if (base > segment_now(g.s) + LOCKSHM_TIME_MAX)
 		return hold_leave(&g, LOCKSHM_INVALID);
 	/* Added time counts once: auto-renewal keeps its ttl. */
-	return hold_leave(&g, renew_to(&g, how == LOCKSHM_RENEW_ADD ? 0 : ns, base + ns));
+	return hold_leave(&g, renew_to(&g, 0, base + ns));
 }
 
 LOCKSHM_EXPORT int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns)

@@ -116,7 +116,7 @@ int wait_begin_lease(struct wait *w, struct lockshm_report *report)
 	result = lease_wait_begin(&l->g);
 	/* In lockshm_loop_next() it may be held at once; lockshm_loop_acquire() always leaves it pending. */
 	if (result == 0 && w->collected)
-		result = lease_wait_try(&l->g);
+		result = lease_wait_first_try(&l->g);
 	return result == 0 ? wait_on(w) : end(w, result, report);
 }
 
