@@ -124,8 +124,9 @@ static void fill_lease(struct view *v, const struct identity *id)
 	to->local_grants = load_relaxed(&r->local_grants);
 	to->other_hosts_waiting = load_relaxed(&r->other_hosts_waiting);
 	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
-	if (to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING ||
-	    to->state == LOCKSHM_HOST_LEASE_NONE)
+	/* The lease that came after a result made it history. */
+	if ((to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING ||
+	     to->state == LOCKSHM_HOST_LEASE_NONE) && result_asked(last_result) > (int64_t)load_relaxed(&r->acquired))
 		(void)host_lease_reason(r, last_result, to->why);
 	v->lock.lease = to;
 }

@@ -186,3 +186,15 @@ expect 0 lockctl rm "$other"
 expect 2 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
 says stderr "local-only is for single requests"
 expect 0 lockctl run "$seg" local -- true
+expect 0 lockctl show "$seg" key
+says stdout "; last: unix://$dir/redis.sock: cannot connect"
+
+# A reason ends with the next lease.
+start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
+server=$pid
+expect 0 lockctl run "$seg" key --global --redis-policy wait -w 20s -- true
+given_back() { lockctl show "$seg" key --local | grep -q '^lease    none'; }
+eventually given_back
+expect 0 lockctl show "$seg" key --local
+grep -q 'cannot connect' "$dir/stdout" && fail "a reason from before the last lease"
+kill -KILL "$server"
