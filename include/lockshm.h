@@ -1407,7 +1407,8 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t 
  * @segment: handle
  * @key:     as in a request
  * @key_len: bytes
- * @token:   as shown by lockshm_show_lock(); also that of a cooldown, which ends then
+ * @token:   of the hold: lockshm_token(), or as shown by lockshm_show_lock(), which differs with LOCKSHM_GLOBAL; also
+ *           that of a cooldown, which ends then
  *
  * The next call of its owner returns LOST.  If the hold is exclusive and its key robust (LOCKSHM_ROBUST) the key gets a
  * damage mark, TOOK_OVER_EXPIRED.  Ending a cooldown leaves none.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* end-hold.c - an operator, or the bridge after the loss of a host lease, ends a hold of another thread */
 #include "hold/hold.h"
+#include "hostlease/host-lease.h"
 #include "lock/queue.h"
 #include "lock/snapshot.h"
 #include "lock/table.h"
@@ -46,8 +47,15 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 	}
 }
 
+/* Is @token that of the hold in this segment, or the one across hosts that its owner has? */
+static bool has_token(const struct lockshm *s, const struct snapshot_request *r, uint64_t token)
+{
+	return r->ticket == token - s->token_base ||
+	       (r->flags & REQUEST_GLOBAL && host_grant_fence(r->host_grant) == token);
+}
+
 /* 0, LOCKSHM_NOT_HELD, or LOCKSHM_NO_MEMORY. */
-static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, uint64_t ticket, struct snapshot *snap)
+static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, uint64_t token, struct snapshot *snap)
 {
 	uint32_t k, tries;
 
@@ -56,8 +64,8 @@ static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, ui
 			return LOCKSHM_NO_MEMORY;
 		/* The walk of a busy queue may have strayed into another: check each request again. */
 		for (k = 0; k < snap->n; k++)
-			if (snap->requests[k].ticket == ticket && entry_is(&s->entries[i], id->id, id->len) &&
-			    end_request(s, snap->requests[k].index, i, ticket))
+			if (has_token(s, &snap->requests[k], token) && entry_is(&s->entries[i], id->id, id->len) &&
+			    end_request(s, snap->requests[k].index, i, snap->requests[k].ticket))
 				return 0;
 		if (snap->stable)
 			break;
@@ -86,7 +94,7 @@ LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t 
 	if (i == ENTRY_NONE)
 		return LOCKSHM_NOT_HELD;
 	if (snapshot_init(&snap))
-		err = end_hold(segment, i, &id, token - segment->token_base, &snap);
+		err = end_hold(segment, i, &id, token, &snap);
 	if (err == 0)
 		(void)queue_advance_tail(segment, &segment->entries[i]);
 	snapshot_free(&snap);

@@ -344,17 +344,26 @@ char *format_previous(const struct lockshm_previous *previous)
 
 static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
 {
-	static const char *const titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD", "WAITS FOR" };
+	const char *titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD", "WAITS FOR", NULL };
 	struct table table;
 	bool host = n && awaits_host(requests[0]); /* the oldest first */
+	bool global = false;
 
-	table_begin(&table, host ? 7 : 6, titles);
+	for (size_t i = 0; i < n; i++)
+		global |= requests[i]->global_token != 0;
+	if (global) {
+		memmove(titles + 4, titles + 3, 4 * sizeof(titles[0]));
+		titles[3] = "GLOBAL TOKEN";
+	}
+	table_begin(&table, 6 + host + global, titles);
 	for (size_t i = 0; i < n; i++) {
 		const char *mode = mode_name(requests[i]->mode);
 
 		table_add_own(&table, format_holder(requests[i]));
 		table_add(&table, mode ? mode : "?");
 		table_add_own(&table, format_text("%" PRIu64, requests[i]->token));
+		if (global)
+			table_add_own(&table, format_text("%" PRIu64, requests[i]->global_token));
 		table_add_own(&table, format_duration(requests[i]->age_ns));
 		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
 		table_add_own(&table, visible(requests[i]->name, strnlen(requests[i]->name, sizeof(requests[i]->name))));

@@ -104,7 +104,7 @@ static const struct command commands[] = {
 	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner gets LOST",
-	  "  --token T                token of the hold, as ls and show print it\n"
+	  "  --token T                token of the hold, as show prints it or the holder has it\n"
 	  "  --remote VALUE           end the hold in Redis that has this value, as show prints it\n"
 	  ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },

@@ -141,6 +141,17 @@ eventually lease_held
 redis flushall >/dev/null
 ended "$holder" 4
 
+# The command's token is that of show, and of release.
+start "$LOCKCTL" run "$seg" key --global -- sh -c 'echo "$LOCKSHM_TOKEN" >"$0"; exec sleep 100' "$dir/token"
+holder=$pid
+eventually test -s "$dir/token"
+token=$(cat "$dir/token")
+expect 0 lockctl show "$seg" key
+grep -Eq "^  $holder \(.*\) +exclusive +[0-9]+ +$token " "$dir/stdout" || fail "show lacks the command's token, $token"
+expect 1 lockctl release "$seg" key --token $((token + 1))
+expect 0 lockctl release "$seg" key --token "$token"
+ended "$holder" 4
+
 # An operator takes it away, from exactly that holder.
 start "$LOCKCTL" run "$seg" key --global -- sleep 100
 holder=$pid
