@@ -368,7 +368,7 @@ static void requests_human(FILE *out, const struct lockshm_request_info *const *
 		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
 		table_add_own(&table, visible(requests[i]->name, strnlen(requests[i]->name, sizeof(requests[i]->name))));
 		if (host)
-			table_add(&table, awaits_host(requests[i]) ? "another host" : "requests ahead");
+			table_add(&table, awaits_host(requests[i]) ? "host lease" : "requests ahead");
 	}
 	table_end(&table, out, "  ");
 }

@@ -37,8 +37,8 @@ expect 0 lockctl show "$other" key --local
 says stdout "mode     free"
 says stdout "holders  0"
 says stdout "waiters  2, in the order they will be granted, behind another host holds it: $host"
-grep -Eq '^ +[0-9]+ \(first\) .* another host' "$dir/stdout" || fail "the first request does not wait for another host"
-grep -E '^ +[0-9]+ \(second\) .* another host' "$dir/stdout" && fail "the second request waits for this host"
+grep -Eq '^ +[0-9]+ \(first\) .* host lease' "$dir/stdout" || fail "the first request does not wait for the host lease"
+grep -E '^ +[0-9]+ \(second\) .* host lease' "$dir/stdout" && fail "the second request waits for the host lease"
 expect 0 lockctl ls "$other"
 grep -Eq '^key +- +0 +2 ' "$dir/stdout" || fail "the row of ls"
 expect 0 lockctl ls "$other" --waiting
