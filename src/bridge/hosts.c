@@ -106,30 +106,31 @@ static bool is_other_list(const char *here, const char *there)
 	return strcmp(here, there) != 0 && (strchr(here, ',') || strchr(there, ','));
 }
 
-bool host_differs(const struct host_self *self, const struct host_entry *entry, char *out, size_t size)
+bool host_differs(const struct host_self *self, const struct host_entry *entry, enum host_setting which, char *out,
+		  size_t size)
 {
 	const char *here = self->servers, *there = entry->servers;
+	int n = 0;
 
 	/* A bridge of this machine, for a segment that was replaced, is no other host. */
 	if (memcmp(entry->id, self->redis.host, REDIS_HOST_BYTES) == 0 || strcmp(entry->name, self->name) == 0 ||
 	    strcmp(entry->segment, self->segment) != 0 || entry->age_ms > NOW_MS)
 		return false;
-	if (strcmp(entry->prefix, self->prefix) != 0)
-		snprintf(out, size, "has the prefix \"%s\", this one \"%s\": no key excludes both; make both segments with the "
-				    "same --redis-prefix", entry->prefix, self->prefix);
-	else if (is_other_list(here, there))
-		snprintf(out, size, "has the servers %.200s, this one %.200s: unless these are the same, in the same order, "
-				    "no key excludes both", there, here);
-	else if (entry->ttl_ms != self->redis.ttl_ms)
-		snprintf(out, size, "has a lease time of %llu ms, this one %llu ms: make both segments with the same "
-				    "--redis-ttl", (unsigned long long)entry->ttl_ms,
-			 (unsigned long long)self->redis.ttl_ms);
-	else if (strcmp(entry->global, self->global) != 0)
-		snprintf(out, size, "has the global keys \"%.200s\", this one \"%.200s\": a key of one list alone is not exclusive "
-				    "across both; make both segments with the same --global-keys", entry->global, self->global);
-	else
-		return false;
-	return true;
+	if (which == HOST_PREFIX && strcmp(entry->prefix, self->prefix) != 0)
+		n = snprintf(out, size, "has the prefix \"%s\", this one \"%s\": no key excludes both; make both segments with "
+					"the same --redis-prefix", entry->prefix, self->prefix);
+	else if (which == HOST_SERVERS && is_other_list(here, there))
+		n = snprintf(out, size, "has the servers %.200s, this one %.200s: unless these are the same, in the same "
+					"order, no key excludes both", there, here);
+	else if (which == HOST_TTL && entry->ttl_ms != self->redis.ttl_ms)
+		n = snprintf(out, size, "has a lease time of %llu ms, this one %llu ms: make both segments with the same "
+					"--redis-ttl", (unsigned long long)entry->ttl_ms,
+			     (unsigned long long)self->redis.ttl_ms);
+	else if (which == HOST_GLOBAL_KEYS && strcmp(entry->global, self->global) != 0)
+		n = snprintf(out, size, "has the global keys \"%.200s\", this one \"%.200s\": a key of one list alone is not "
+					"exclusive across both; make both segments with the same --global-keys", entry->global,
+			     self->global);
+	return n > 0;
 }
 
 /* ---------------------------------------------------------------- the thread */
@@ -160,13 +161,15 @@ static void log_once(struct hosts *h, const char *text)
 static void take_entry(const struct host_entry *entry, void *arg)
 {
 	struct hosts *h = arg;
+	enum host_setting which;
 	char text[600];
 	int n;
 
 	hosts_remember(entry, NULL);
 	n = snprintf(text, sizeof(text), "host %s (%s) ", entry->name, entry->id);
-	if (host_differs(&h->self, entry, text + n, sizeof(text) - (size_t)n))
-		log_once(h, text);
+	for (which = 0; which < HOST_SETTINGS; which++)
+		if (host_differs(&h->self, entry, which, text + n, sizeof(text) - (size_t)n))
+			log_once(h, text);
 }
 
 /* Sooner for a name that is wanted.  True = to end. */

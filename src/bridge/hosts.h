@@ -47,8 +47,10 @@ void host_self_make(struct host_self *self, struct lockshm *s, const char *name)
  */
 size_t hosts_visit(struct host_self *self, bool store, int64_t io_ns, hosts_fn fn, void *arg, bool *refused);
 
-/* Has a host with a segment of the same name other settings now?  What, and what to do, in @out. */
-bool host_differs(const struct host_self *self, const struct host_entry *entry, char *out, size_t size);
+enum host_setting { HOST_PREFIX, HOST_SERVERS, HOST_TTL, HOST_GLOBAL_KEYS, HOST_SETTINGS };
+/* Has a host with a segment of the same name another setting @which now?  What, and what to do, in @out. */
+bool host_differs(const struct host_self *self, const struct host_entry *entry, enum host_setting which, char *out,
+		  size_t size);
 
 /* ---------------------------------------------------------------- names, in this process */
 

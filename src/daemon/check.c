@@ -88,15 +88,21 @@ static void take_host(const struct host_entry *entry, void *arg)
 {
 	struct others *others = arg;
 	char text[600], *subject;
+	bool differs = false;
 
 	for (size_t i = 0; i < others->n; i++)
 		if (!strcmp(others->id[i], entry->id))
 			return;
-	if (others->n == OTHERS_MAX || !host_differs(&others->self, entry, text, sizeof(text)))
+	if (others->n == OTHERS_MAX)
 		return;
-	strcpy(others->id[others->n++], entry->id);
 	subject = format_text("host %s", entry->name);
-	print_line(CHECK_FAIL, subject, text, others->failed);
+	for (enum host_setting which = 0; which < HOST_SETTINGS; which++)
+		if (host_differs(&others->self, entry, which, text, sizeof(text))) {
+			print_line(CHECK_FAIL, subject, text, others->failed);
+			differs = true;
+		}
+	if (differs)
+		strcpy(others->id[others->n++], entry->id);
 	free(subject);
 }
 

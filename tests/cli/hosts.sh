@@ -97,6 +97,10 @@ says stdout "FAIL  host wide: has the global keys \"*\", this one \"\""
 entry test:lockshm:hosts "00000000000000f4 name=slow segment=$here prefix=test: ttl=3000 servers=$server"
 expect 1 bridge --check --host-name web-1 "$here"
 says stdout "FAIL  host slow: has a lease time of 3000 ms, this one 2000 ms"
+entry test:lockshm:hosts "00000000000000f9 name=both segment=$here prefix=test: ttl=3000 global=* servers=$server"
+expect 1 bridge --check --host-name web-1 "$here"
+says stdout "FAIL  host both: has a lease time of 3000 ms, this one 2000 ms"
+says stdout "FAIL  host both: has the global keys \"*\", this one \"\""
 entry test:lockshm:hosts "00000000000000f5 name=far segment=$here prefix=test: ttl=2000 servers=redis://far,$server"
 entry lockshm:hosts "00000000000000f6 name=apart segment=$here prefix=lk: ttl=2000 servers=$server"
 before=$(redis zcard test:lockshm:hosts)
@@ -110,6 +114,8 @@ start "$bridge_program" --host-name web-1 "$here" 2>"$dir/here.log"
 one=$pid
 eventually logged here.log "host slow (00000000000000f4) has a lease time of 3000 ms, this one 2000 ms"
 eventually logged here.log "host wide (00000000000000f8) has the global keys \"*\", this one \"\": a key of one list"
+eventually logged here.log "host both (00000000000000f9) has a lease time of"
+eventually logged here.log "host both (00000000000000f9) has the global keys"
 eventually logged here.log "host far (00000000000000f5) has the servers redis://far,$server"
 eventually logged here.log 'host apart (00000000000000f6) has the prefix "lk:", this one "test:"'
 for name in same web-1 old elsewhere spelled; do
