@@ -334,11 +334,20 @@ int bridge_can_serve(const struct lockshm *s, struct lockshm_error *error)
 	return 0;
 }
 
+static void log_standby(const struct leader *v)
+{
+	int32_t pid, tid;
+
+	if (leader_find(v->s, &pid, &tid) == 0 && pid)
+		bridge_log("stands by: pid %d obtains the leases of this host", (int)pid);
+}
+
 static int serve(struct leader *v, struct lockshm_error *error)
 {
 	bool ended = false;
 	int err = 0;
 
+	log_standby(v);
 	while (!ended) {
 		err = bridge_can_serve(v->s, error);
 		if (!err)

@@ -102,7 +102,7 @@ expect 0 lockctl run "$seg" old --global -w 20s -- true
 "$bridge_program" "$seg" 2>"$dir/standby.log" &
 standby=$!
 started="$started $standby"
-eventually logged standby.log "serves the segment"
+eventually logged standby.log "stands by: pid $service obtains the leases of this host"
 logged standby.log "leads" && fail "two bridges lead"
 start "$LOCKCTL" run "$seg" key --global -t none -- sleep 100
 holder=$pid
