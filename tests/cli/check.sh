@@ -77,12 +77,14 @@ line FAIL "unix://$dir/again.sock: is the same server as $server: they have one 
 make_segment --redis "$server"
 
 # Login and rights: the smallest ACL of operations.md has all of them, and each that is missing is named.
-acl=$(sed -n '/^    ACL SETUSER web/,/^$/p' "$top_dir/doc/operations.md" | tr -d '\n' |
-	sed 's/.*ACL SETUSER web//; s/~lk:/~test:/; s/~{lk:/~{test:/; s/>PASSWORD/>pw/')
+acl=$(sed -n 's/^    ACL SETUSER web / /p' "$top_dir/doc/operations.md" | tr -d '\n' |
+	sed 's/~lk:/~test:/; s/~{lk:/~{test:/; s/>PASSWORD/>pw/')
 case $acl in *"+client|tracking"*) ;; *) fail "the ACL of operations.md: $acl" ;; esac
 equal "users" "$(redis acl setuser admin on '>admin' '~*' '&*' +@all)" OK
 redis() { redis-cli -s "$dir/redis.sock" --user admin --pass admin "$@" 2>/dev/null; }
 redis acl setuser default off >/dev/null
+equal "the lines of operations.md, pasted" \
+	"$(sed -n '/^    ACL SETUSER web/,/^$/s/^  *//p' "$top_dir/doc/operations.md" | redis | sort -u)" OK
 set -f
 # shellcheck disable=SC2086 # words
 grant() { equal "acl setuser" "$(redis acl setuser web reset $acl "$@")" OK; }

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BEGINS "    ACL SETUSER web on >PASSWORD "
+#define BEGINS "    ACL SETUSER web "
+#define PASSWORD "on >PASSWORD "
 #define DOCUMENT "doc/operations.md"
 
 static FILE *open_document(void)
@@ -22,7 +23,7 @@ static FILE *open_document(void)
 	return f;
 }
 
-/* Of a block of code: the line that begins so, and those that are indented further. */
+/* Of all commands that begin so: what follows, the password apart. */
 static void read_rights(char *out, size_t size)
 {
 	FILE *f = open_document();
@@ -30,14 +31,14 @@ static void read_rights(char *out, size_t size)
 	size_t n = 0;
 
 	while (fgets(line, sizeof(line), f)) {
-		bool first = n == 0 && strncmp(line, BEGINS, strlen(BEGINS)) == 0;
+		const char *rights = line + strlen(BEGINS);
 
-		if (n && strncmp(line, "        ", 8) != 0)
-			break;
-		if (!first && !n)
+		if (strncmp(line, BEGINS, strlen(BEGINS)) != 0)
 			continue;
+		if (strncmp(rights, PASSWORD, strlen(PASSWORD)) == 0)
+			rights += strlen(PASSWORD);
 		line[strcspn(line, "\n")] = '\0';
-		n += (size_t)snprintf(out + n, size - n, " %s", line + (first ? strlen(BEGINS) : 8));
+		n += (size_t)snprintf(out + n, size - n, " %s", rights);
 		ck_assert_uint_lt(n, size);
 	}
 	fclose(f);
