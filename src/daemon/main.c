@@ -20,7 +20,7 @@ static const char help_text[] =
 	"\n"
 	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
 	"  --check                  print whether a bridge can serve the segment, and what to mend; change nothing\n"
-	"  --credentials DIR        directory with the files user, password, ca.pem, cert.pem, key.pem; default:\n"
+	"  --credentials DIR        directory with login and TLS files, as lockshm-bridge(8) names them; default:\n"
 	"                           $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME\n"
 	"  --host-name TEXT         this host in messages of other hosts; default: $LOCKSHM_HOST_NAME, or the machine's name\n"
 	"  --while-used             end when no global key has been in use for 3 seconds\n"

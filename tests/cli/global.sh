@@ -191,12 +191,6 @@ fi
 expect 0 lockctl run "$seg" key --global --redis-policy local-only -- true
 says stderr "this host only"
 expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
-expect 2 lockctl run "$seg" key --redis-policy wait -- true
-says stderr "--redis-policy needs --global"
-expect 0 lockctl rm "$other"
-expect 2 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
-says stderr "local-only is for single requests"
-expect 0 lockctl run "$seg" local -- true
 expect 0 lockctl show "$seg" key
 says stdout "; last: unix://$dir/redis.sock: cannot connect"
 
@@ -209,3 +203,9 @@ eventually given_back
 expect 0 lockctl show "$seg" key --local
 grep -q 'cannot connect' "$dir/stdout" && fail "a reason from before the last lease"
 kill -KILL "$server"
+expect 2 lockctl run "$seg" key --redis-policy wait -- true
+says stderr "--redis-policy needs --global"
+expect 0 lockctl rm "$other"
+expect 2 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
+says stderr "local-only is for single requests"
+expect 0 lockctl run "$seg" local -- true
