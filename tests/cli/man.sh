@@ -47,6 +47,10 @@ for page in lockshm-bridge.8 lockctl.1; do
 	page=$pages/$page
 	mandoc -T lint "$page" >"$dir/stdout" 2>&1 || fail "mandoc complains"
 	silent stdout
+	# It fits a terminal of 80 columns, but for JSON, the porcelain lines and the table beside flock(1).
+	mandoc -T ascii "$page" | sed "s/.$(printf '\b')//g" |
+		awk 'length($0) > 80 && !/": | \| [a-z(]|KEY_LEN/' >"$dir/stdout"
+	silent stdout
 done
 equal sections "$(sed -n 's/^\.SH //p' "$page" | tr '\n' ',')" \
 	"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,EXIT STATUS,OUTPUT FORMATS,EXAMPLES,NOTES,SEE ALSO,"
