@@ -44,14 +44,18 @@ static int check_ways(const struct lockshm_create_options *o, struct lockshm_err
 	if (o->redis_prefix && strnlen(o->redis_prefix, REDIS_PREFIX_BYTES) == REDIS_PREFIX_BYTES)
 		return error_set(error, LOCKSHM_INVALID, "redis_prefix has more than %d bytes", REDIS_PREFIX_BYTES - 1);
 	if (o->redis_ttl_ns < LOCKSHM_SECONDS(1) || o->redis_ttl_ns > LOCKSHM_SECONDS(3600))
-		return error_set(error, LOCKSHM_INVALID, "redis_ttl_ns is %lld, must be one second to one hour",
+		return error_set(error, LOCKSHM_INVALID,
+				 "redis_ttl_ns (--redis-ttl) is %lld ns, must be one second to one hour",
 				 (long long)o->redis_ttl_ns);
 	if (o->redis_retain_ns < 0 || o->redis_retain_ns >= o->redis_ttl_ns)
-		return error_set(error, LOCKSHM_INVALID, "redis_retain_ns is %lld, must be 0 to less than redis_ttl_ns",
+		return error_set(error, LOCKSHM_INVALID,
+				 "redis_retain_ns (--redis-retain) is %lld ns, must be 0 to less than redis_ttl_ns "
+				 "(--redis-ttl)",
 				 (long long)o->redis_retain_ns);
 	if (o->redis_gap_ns < 0 || o->redis_gap_ns > LOCKSHM_SECONDS(10) || o->redis_gap_ns > o->redis_ttl_ns / 2)
 		return error_set(error, LOCKSHM_INVALID,
-				 "redis_gap_ns is %lld, must be 0 to half of redis_ttl_ns, at most 10 s",
+				 "redis_gap_ns (--redis-gap) is %lld ns, must be 0 to half of redis_ttl_ns "
+				 "(--redis-ttl), at most 10 s",
 				 (long long)o->redis_gap_ns);
 	if (o->redis_wait > REDIS_WAIT_MAX)
 		return error_set(error, LOCKSHM_INVALID, "redis_wait is %u, must be 0..%u", o->redis_wait, REDIS_WAIT_MAX);

@@ -23,7 +23,8 @@ refuses "Redis URI 1: takes no options: password and TLS files go into files of 
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
-refuses "one second" --redis redis://localhost --redis-ttl 500ms
+refuses "(--redis-ttl) is 500000000 ns, must be one second to one hour" --redis redis://localhost --redis-ttl 500ms
+refuses "(--redis-gap) is 11000000000 ns, must be 0 to half of" --redis redis://localhost --redis-gap 11s
 refuses "1..4096" --redis redis://localhost --redis-leases 5000
 refuses "--redis-wait" --redis redis://localhost --redis-wait 16
 refuses "quorum" --redis redis://a,redis://b,redis://c --redis-quorum --redis-wait 1
