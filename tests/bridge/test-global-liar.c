@@ -63,6 +63,9 @@ static const struct lie lies[] = {
 	  .each = true },
 	{ "negative numbers", IN_PLACE_OF_SCRIPTS, QUEUED ":-9223372036854775808\r\n:-1\r\n:-9223372036854775808\r\n"
 	  BUSY_REST ":-9223372036854775808\r\n:1\r\n", NULL, 0, .cause = "not understood", .each = true },
+	{ "number that is none", IN_PLACE_OF_SCRIPTS, ":nan\r\n", NULL, 0, .cause = "no number", .each = true },
+	{ "push of RESP3", IN_PLACE_OF_SCRIPTS, ">2\r\n+a\r\n+b\r\n", NULL, 0, .cause = "byte 0x3e", .each = true },
+	{ "error of a megabyte", IN_PLACE_OF_SCRIPTS, "-ERR ", "x", 1000000, .cause = "a line of more than", .each = true },
 	{ "map of RESP3", IN_PLACE_OF_SCRIPTS, "%1\r\n+a\r\n+b\r\n", NULL, 0, .cause = "byte 0x25" },
 	{ "no Redis at all", IN_PLACE_OF_SCRIPTS, "HTTP/1.1 400 no\r\n\r\n", NULL, 0, .cause = "byte 0x48" },
 	{ "blanks for ever", IN_PLACE_OF_SCRIPTS, "\r\n", " ", LIE_FOR_EVER, .cause = "byte 0x0d" },
