@@ -45,10 +45,11 @@ static void decides(enum redis_script script)
 	ck_assert_int_eq(cmds[0].script, script);
 }
 
-/* It ends an epoch that it began and sent nothing in, and is stopped before its CAS.  Its successor has sent, and is
- * queued. */
+/* It ends an epoch that it began and sent nothing in, and is stopped before its CAS.  Its successor has sent, is
+ * queued, and dies before it has a reply. */
 START_TEST(gives_up_its_successors_epoch)
 {
+	int64_t begun;
 	uint64_t w;
 
 	proxy = hosts_by_proxy(LOCKSHM_SECONDS(20));
@@ -64,13 +65,17 @@ START_TEST(gives_up_its_successors_epoch)
 	ck_assert(snapshot_init(&late.snap));
 	decides(REDIS_ACQUIRE_X);
 	w = word_now();
+	proxy_set(proxy, PROXY_HOLD_REPLIES);
 	bridge_thaw(0);
 	redis_has("ZCARD {lk:" K "}:q", "1");
-	bridge_freeze(0);
+	bridge_kill(0);
 	agent_kill(a);
 	bridge_lease_give_up(&late, record_of(0, K), w);
-	bridge_thaw(0);
+	proxy_set(proxy, PROXY_PASS);
+	bridge_start(0);
+	begun = ran_ns();
 	redis_has("ZCARD {lk:" K "}:q", "0");
+	ck_assert_int_lt(ran_ns() - begun, LOCKSHM_SECONDS(10)); /* its time would be over after 30 s */
 	bridge_lease_forget(&late.leases[record_of(0, K)]);
 	free(late.leases);
 	snapshot_free(&late.snap);
