@@ -26,7 +26,7 @@
  * defines the same names.
  */
 #ifndef PATIENCE
-#define PATIENCE REDIS_MS(60000)
+#define PATIENCE REDIS_MS(20000)
 #endif
 
 struct redis {
