@@ -225,7 +225,7 @@ build()
 	sed 's/II = h_store(/II = STORE(/' pan.c >pan-store.c && mv pan-store.c pan.c
 	grep -q 'II = STORE(' pan.c || { echo "this SPIN has no h_store() to exchange" >spin.log; return 1; }
 	# No partial-order reduction: each step touches shared memory, so there is nothing to reduce.
-	${CC:-cc} "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="${MEMLIM:-8000}" \
+	${CC:-cc} "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="${MEMLIM:-12000}" \
 		-DSTORE=$store -o pan pan.c >cc.log 2>&1
 }
 
