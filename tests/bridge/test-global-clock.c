@@ -141,6 +141,7 @@ START_TEST(back_and_a_dead_reader)
 	server_with_clock();
 	ck_code(global_wait(a, K, LOCKSHM_SHARED), 0);
 	agent_stop(a);
+	bridge_freeze(0);
 	host_0_dies();
 	killed = ran_ns();
 	ck_code(global_wait(c, K, LOCKSHM_EXCLUSIVE), 0);
