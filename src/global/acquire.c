@@ -90,7 +90,7 @@ static int with_local(struct blocked *b, int status)
 	/* From here on it has the requested ttl. */
 	if (hold_of(b->hold)->renewal)
 		renewals_limit(g->s, hold_of(b->hold), g->q->max_hold_ns);
-	if (hold_begin(b->hold, request_first_ttl(g->q), !(g->q->flags & ACQUIRE_OUTSIDE)) < 0)
+	if (hold_begin_lease(b->hold, request_first_ttl(g->q), !(g->q->flags & ACQUIRE_OUTSIDE)) < 0)
 		return give_up(b, LEASE_AGAIN);
 	token = lease_wait_fill(g, hold_of(b->hold));
 	if (g->q->report && status != LOCKSHM_LOCAL_ONLY)

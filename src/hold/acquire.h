@@ -9,7 +9,7 @@
 #define NOT_TAKEN (-1000) /* not a public code: nothing has changed */
 
 /* Not a public flag: the request is granted but not entered.  The caller needs more than this lock, and enters it with
- * hold_go_inside() or hold_begin(), or releases it. */
+ * hold_go_inside() or hold_begin_lease(), or releases it. */
 #define ACQUIRE_OUTSIDE 0x80000000u
 /* Not a public flag, of a global request: a try, though it has a deadline, that of its wait for the reply of Redis. */
 #define ACQUIRE_TRY 0x40000000u
@@ -51,7 +51,7 @@ MUST_CHECK int hold_go_inside(const lockshm_hold_t *hold);
 
 /* Its lease ends @ttl_ns from now; after that, if @inside, the same.  A request that had a short lease until it could be
  * a hold. */
-MUST_CHECK int hold_begin(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside);
+MUST_CHECK int hold_begin_lease(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside);
 
 /* Resume the hold that this thread left bargeable, local or @global, if the request is for its key.  Else NOT_TAKEN. */
 int acquire_resume(struct participant *self, const struct lockshm_request *q, const struct known_key *given,

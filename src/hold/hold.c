@@ -310,7 +310,7 @@ int hold_go_inside(const lockshm_hold_t *hold)
 	return err ? err : hold_leave(&g, go_inside(&g));
 }
 
-int hold_begin(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside)
+int hold_begin_lease(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside)
 {
 	struct access g;
 	int err = hold_enter(&g, hold);
