@@ -113,14 +113,10 @@ inline run_end()
 /* R5: a helper that meets a granted request whose sleep flag is set wakes it again. */
 inline wake_granted()
 {
-#ifndef MUT_NO_SECOND_WAKE
 	if
 	:: a != 0 && a != me && ST(wa) == S_GRANTED -> wake(a)
 	:: else
 	fi
-#else
-	skip
-#endif
 }
 
 /* Anchor a (word wa) is linked and live: on to the request before it. */
