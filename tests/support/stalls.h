@@ -2,8 +2,8 @@
 /*
  * stalls.h - the time that a machine has not run
  *
- * A process beside the suite sleeps for short times.  Where it wakes late nothing else has run, either, and the tests
- * allow for that: a bound on how long something takes counts the time that the machine ran.
+ * A process beside the suite sleeps for short times.  Where it wakes late, the machine has stalled, or is so busy that what
+ * is tested may have waited as long.  So a bound on how long something takes leaves this time out.
  */
 #ifndef LOCKSHM_TEST_STALLS_H
 #define LOCKSHM_TEST_STALLS_H
