@@ -145,6 +145,7 @@ static void take_result(struct redis_client *client, struct redis_command *cmd)
 		cmd->reply.status = REDIS_QUEUED;
 	cmd->parts = acquire && (cmd->code || cmd->reply.status != REDIS_GRANTED);
 	cmd->reply.kind = REDIS_KIND_NONE;
+	cmd->reply.server_ms = -1;
 	cmd->reply.left_ms = v->lease.left_ms;
 	cmd->reply.fence = v->lease.fence;
 	cmd->reply.noted = v->lease.noted || cmd->script == REDIS_RELEASE;

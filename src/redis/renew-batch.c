@@ -62,6 +62,7 @@ static void apply_reply(struct redis_command *cmd, const struct redis_op *op)
 	memset(&cmd->reply, 0, sizeof(cmd->reply));
 	cmd->reply.status = REDIS_DONE;
 	cmd->reply.kind = REDIS_KIND_HOST;
+	cmd->reply.server_ms = -1;
 	cmd->reply.left_ms = cmd->args.ttl_ms;
 	cmd->valid_until = redis_valid_until(op->began, cmd->args.ttl_ms);
 }

@@ -323,6 +323,7 @@ static int parse_short(struct redis_op *op, const struct redis_reply *r)
 
 	a->status = REDIS_DONE;
 	a->kind = REDIS_KIND_NONE;
+	a->server_ms = -1;
 	a->left_ms = -2;
 	if (op->script == REDIS_RELEASE)
 		return 0;

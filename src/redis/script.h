@@ -107,7 +107,7 @@ enum redis_absent {
 struct script_reply {
 	enum redis_status status;
 	enum redis_kind kind;
-	int64_t server_ms;
+	int64_t server_ms; /* -1 = this reply has no time: the release of a short path, batches, majorities */
 	int64_t queued; /* number of waiting hosts */
 	int64_t position; /* of this host among them, from 1; 0 = not waiting */
 	int64_t left_ms; /* until the block may end; -1 = it has no end, -2 = nothing is there */

@@ -106,17 +106,28 @@ int leave(struct peer *p, const char *modes)
 	return with_flags(p, REDIS_LEAVE, modes);
 }
 
-static bool is_past(void *arg)
+int64_t reply_ms(const struct peer *p)
+{
+	ck_assert_msg(p->op.reply.server_ms > 0, "this reply has no time");
+	return p->op.reply.server_ms;
+}
+
+static int64_t server_ms(void)
 {
 	long long s, us;
 
-	sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us);
-	return s * 1000 + us / 1000 > *(int64_t *)arg;
+	ck_assert_int_eq(sscanf(redis_say(redis, "TIME"), "[%lld %lld]", &s, &us), 2);
+	return s * 1000 + us / 1000;
 }
 
-void let_pass(const struct peer *p, int64_t ms)
+static bool is_past(void *arg)
 {
-	int64_t when = p->op.reply.server_ms + ms;
+	return server_ms() > *(int64_t *)arg;
+}
+
+void let_pass(int64_t ms)
+{
+	int64_t when = server_ms() + ms;
 
 	ck_assert(await(is_past, &when));
 }

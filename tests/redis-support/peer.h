@@ -39,8 +39,10 @@ int try_s(struct peer *p);
 int renew(struct peer *p);
 int release(struct peer *p);
 int leave(struct peer *p, const char *modes);
-/* Until the server's clock has passed that of @p's last reply plus @ms. */
-void let_pass(const struct peer *p, int64_t ms);
+/* The server's time at @p's last reply, which must have one. */
+int64_t reply_ms(const struct peer *p);
+/* By the server's clock, from now on: what was set for as long before has expired. */
+void let_pass(int64_t ms);
 /* A new value, for another acquisition. */
 void new_value(struct peer *p);
 
