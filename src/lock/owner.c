@@ -16,7 +16,7 @@
 
 #include "lock/life.h"
 #include "lock/participant.h"
-#include "sys/procfs.h"
+#include "sys/proc-fs.h"
 
 /* Maintained by participant.c.  Defined here, so that its readers do not depend on joining. */
 __thread struct participant *participants_of_thread FAST_TLS;

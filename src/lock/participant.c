@@ -24,7 +24,7 @@
 #include "lock/sweep.h"
 #include "segment/process.h"
 #include "sys/error.h"
-#include "sys/procfs.h"
+#include "sys/proc-fs.h"
 
 #define SWEEP_AT_JOIN 4
 

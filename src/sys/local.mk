@@ -12,8 +12,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/hash.c \
 	%D%/hash.h \
 	%D%/min.h \
-	%D%/procfs.c \
-	%D%/procfs.h \
+	%D%/proc-fs.c \
+	%D%/proc-fs.h \
 	%D%/sized.c \
 	%D%/sized.h \
 	%D%/thread.h \

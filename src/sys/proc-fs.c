@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * procfs.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators invent for a process that
- * reads its own
+ * proc-fs.c - reading /proc/PID/task/TID/stat; never /proc/PID/stat, which user mode emulators invent for a process
+ * that reads its own
  *
  * Used where the kernel does not flag a life word (no robust futexes: an emulator, a filter), and to reclaim the slot
  * of a thread that died before it had one.
  */
 #define _GNU_SOURCE
-#include "sys/procfs.h"
+#include "sys/proc-fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

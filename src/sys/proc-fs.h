@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* procfs.h - threads of this machine in /proc */
-#ifndef LOCKSHM_SYS_PROCFS_H
-#define LOCKSHM_SYS_PROCFS_H
+/* proc-fs.h - threads of this machine in /proc */
+#ifndef LOCKSHM_SYS_PROC_FS_H
+#define LOCKSHM_SYS_PROC_FS_H
 
 #include <stdbool.h>
 #include <stdint.h>
