@@ -3,6 +3,7 @@
 TEST_EXTENSIONS = .sh
 AM_TESTS_ENVIRONMENT = \
 	builddir='$(abs_builddir)'; export builddir; \
+	BUILD_CPPFLAGS='$(DEFAULT_INCLUDES) $(AM_CPPFLAGS)'; export BUILD_CPPFLAGS; \
 	CC='$(CC)'; export CC; \
 	LOCKCTL='$(abs_builddir)/lockctl'; export LOCKCTL; \
 	BRIDGE_PROGRAM='$(abs_builddir)/lockshm-bridge'; export BRIDGE_PROGRAM; \

@@ -119,11 +119,18 @@ awk -v may="$work/may" -v exceptions="$work/exceptions" '
 # The client knows no segment.
 (cd "$top" && grep -n '^#include "segment/' src/redis/*.[ch]) | grep -v '"segment/redis-uri\.h"' | report
 
-# <sys/x.h> must go on meaning the system's.
-for header in "$top"/src/sys/*.h; do
-	name=$(basename "$header")
-	[ ! -e "/usr/include/sys/$name" ] || problem "src/sys/$name hides <sys/$name>"
-done
+# <sys/x.h> means the system's: no directory that the compiler searches for <...> has a file of ours by the name that we use.
+# shellcheck disable=SC2086
+${CC:-cc} ${BUILD_CPPFLAGS:--I$top/include -iquote $top/src -iquote $top/tests} -v -E -x c /dev/null 2>&1 >/dev/null |
+	sed -n '/^#include <\.\.\.>/,/^End of search list/s/^ //p' >"$work/searched"
+[ -s "$work/searched" ] || { echo "${CC:-cc} -v prints no list of directories"; exit 99; }
+(cd "$top/src" && ls ./*/*.h; cd "../tests" && ls ./*/*.h) | sed 's,^\./,,' | while read -r header; do
+	while read -r dir; do
+		for ours in "$top/src/$header" "$top/tests/$header"; do
+			[ ! "$dir/$header" -ef "$ours" ] || echo "$ours hides <$header>: the compiler searches $dir for it"
+		done
+	done <"$work/searched"
+done | report
 
 # only DIRECTORY FILES ALLOWED...: quoted and angle includes of ours in those files are among the allowed
 only()
