@@ -101,5 +101,4 @@ nobase_dist_doc_DATA += \
 	%D%/performance/waits.svg \
 	%D%/picture.svg \
 	%D%/reliability.md \
-	%D%/systemd/lockshm-bridge@.service \
 	$(end)

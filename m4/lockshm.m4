@@ -67,3 +67,14 @@ AC_DEFUN([LOCKSHM_LANGUAGE], [
 		AS_IF([test "x$with_$1" = xyes && test $have_$1 = no], [AC_MSG_ERROR([--with-$1 needs $2])])
 	])
 ])
+
+dnl LOCKSHM_DIRECTORY(NAME, DEFAULT) - option --with-NAME-dir=DIR, or --without-NAME-dir; substitutes the variable NAMEdir without
+dnl its dashes, and sets the condition WITH_NAME.
+AC_DEFUN([LOCKSHM_DIRECTORY], [
+	m4_pushdef([option], [with_]m4_translit([$1], [-], [_])[_dir])
+	AC_ARG_WITH([$1-dir], [AS_HELP_STRING([--with-$1-dir=DIR], [@<:@$2@:>@])])
+	AS_CASE([$option], [yes | ""], [option='$2'])
+	AC_SUBST(m4_translit([$1], [-])[dir], [$option])
+	AM_CONDITIONAL([WITH_]m4_toupper(m4_translit([$1], [-], [_])), [test "x$option" != xno])
+	m4_popdef([option])
+])

@@ -19,3 +19,15 @@ lockshm_bridge_SOURCES = \
 	$(end)
 lockshm_bridge_LDADD = libcli.la libbridge.la libredis.la liblockshm-internal.la
 lockshm_bridge_LDFLAGS = $(link_flags)
+
+# A service manager has a PATH of its own, so the unit names the program where it is installed.
+unit = %D%/lockshm-bridge@.service
+if HAVE_BRIDGE
+if WITH_SYSTEMD_UNIT
+systemdunit_DATA = $(unit)
+endif
+endif
+$(unit): $(srcdir)/$(unit).in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && sed 's|[@]bindir@|$(subst %,%%,$(bindir))|' $(srcdir)/$(unit).in >$@.new && mv $@.new $@
+CLEANFILES += $(unit)
+EXTRA_DIST += $(unit).in

@@ -61,8 +61,20 @@ installed include/lockshm.h
 installed share/doc/lockshm/README.md
 installed share/doc/lockshm/doc/operations.md
 installed share/doc/lockshm/examples/event-loop.c
-installed completions/lockctl
-[ -z "$(find "$root" -path "*/bin/lockshm-bridge")" ] || installed completions/lockshm-bridge
+# left_out DIRECTORY: configured without it
+left_out()
+{
+	grep -qx "$1 = no" "$builddir/Makefile"
+}
+left_out bashcompletiondir || installed completions/lockctl
+bridge=$(find "$root" -path "*/bin/lockshm-bridge")
+if [ -n "$bridge" ]; then
+	left_out bashcompletiondir || installed completions/lockshm-bridge
+	# A service manager does not search the PATH of a shell.
+	left_out systemdunitdir ||
+		find "$root" -name lockshm-bridge@.service -exec grep -xF "ExecStart=${bridge#"$root"} %i" {} + >/dev/null ||
+		problem "no unit starts ${bridge#"$root"}"
+fi
 installed man1/lockctl.1
 installed man7/lockshm.7
 for name in $(sed -n 's/^\t\(lockshm_[a-z_]*\);/\1/p' "$srcdir/src/liblockshm.sym"); do

@@ -7,10 +7,10 @@ needs_bridge
 command -v systemd-analyze >/dev/null || skip "systemd-analyze is not installed"
 bridge_program=$(cd "$(dirname "$bridge_program")" && pwd)/lockshm-bridge
 
-# The program and the user of an instance are those of this machine.
-sed -e "s,^ExecStart=lockshm-bridge ,ExecStart=$bridge_program ," -e "s,^User=.*,User=$(id -un)," \
-	"$top_dir/doc/systemd/lockshm-bridge@.service" >"$dir/lockshm-bridge@.service"
-grep -q "^ExecStart=/" "$dir/lockshm-bridge@.service" || fail "the unit starts another program"
+# Program and user of an instance are those of this machine.
+sed -e "s,^ExecStart=/.*/lockshm-bridge ,ExecStart=$bridge_program ," -e "s,^User=.*,User=$(id -un)," \
+	"${builddir:-.}/src/daemon/lockshm-bridge@.service" >"$dir/lockshm-bridge@.service"
+grep -q "^ExecStart=$bridge_program " "$dir/lockshm-bridge@.service" || fail "the unit does not name the program's path"
 systemd-analyze --man=no verify "$dir/lockshm-bridge@web.service" >"$dir/stdout" 2>"$dir/stderr"
 got=$?
 grep -q "Failed to \(connect\|initialize manager\|get\)" "$dir/stderr" && skip "systemd-analyze cannot work here"
