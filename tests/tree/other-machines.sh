@@ -29,7 +29,7 @@ reads()
 {
 	file=$1
 	shift
-	"$@" -ffreestanding -fsyntax-only -I"$srcdir/src" "$work/$file" >"$work/log" 2>&1
+	"$@" -ffreestanding -fsyntax-only -iquote "$srcdir/src" "$work/$file" >"$work/log" 2>&1
 }
 
 # try COMPILER...: on the machine it makes programs for
