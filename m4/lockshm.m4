@@ -24,6 +24,18 @@ AC_DEFUN([LOCKSHM_TRY_FLAGS], [
 	AS_IF([test $lockshm_known = yes], [$2], [$3])
 ])
 
+dnl LOCKSHM_REQUIRE(NAME, MODULES, PACKAGES, [OPTION]) - what the build cannot do without, unless OPTION leaves out what needs it.
+dnl Sets have_name, NAME_CFLAGS and NAME_LIBS.  OPTION is --without-option; PACKAGES are those of distributions.
+AC_DEFUN([LOCKSHM_REQUIRE], [
+	m4_pushdef([lower], m4_tolower([$1]))
+	have_[]lower=no
+	AS_IF([test "x$with_$4" != xno],
+	      [PKG_CHECK_MODULES([$1], [$2], [have_[]lower=yes], [AS_IF([test -z "$PKG_CONFIG"],
+		[AC_MSG_ERROR([pkg-config is not installed; it has to find $2])],
+		[AC_MSG_ERROR([pkg-config does not find $2: install $3[]m4_ifval([$4], [, or configure --without-$4])])])])])
+	m4_popdef([lower])
+])
+
 dnl LOCKSHM_SANITIZER(NAME, ARGUMENT, WHAT) - option --enable-NAME adds ARGUMENT to $sanitizers.
 AC_DEFUN([LOCKSHM_SANITIZER], [
 	AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [build with -fsanitize=$2: $3])])

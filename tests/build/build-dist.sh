@@ -21,6 +21,18 @@ if [ -n "$git" ]; then
 	[ ! -s check-dist.missing ] || { cat check-dist.missing; die "tracked by git, but not in $archive"; }
 fi
 
+# What is missing is no reason to leave out silently what needs it.  refused MODULE PACKAGE OPTION
+refused()
+{
+	mkdir -p "$builddir/check-refused" && cd "$builddir/check-refused" || exit 1
+	printf '#!/bin/sh\ncase "$*" in *%s*) exit 1 ;; esac\nexec "%s" "$@"\n' "$1" "$(command -v pkg-config)" >pkg-config
+	chmod +x pkg-config
+	! "$srcdir/configure" --quiet PKG_CONFIG="$PWD/pkg-config" >refusal 2>&1 || die "configured without $1"
+	grep "install $2 .*--without-$3" refusal >/dev/null || { cat refusal; die "without $1: another message"; }
+}
+refused hiredis libhiredis-dev bridge
+refused libssl libssl-dev tls
+
 # A build without OpenSSL, which no other check has: a segment takes any URI, and the bridge refuses it.
 (
 	configure_in "$builddir/check-no-tls" --without-tls --enable-werror --disable-static

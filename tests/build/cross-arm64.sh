@@ -50,11 +50,11 @@ fetch()
 	echo "$packages" >"$root/complete"
 }
 if [ "$(cat "$root/complete" 2>/dev/null)" != "$packages" ]; then
-	fetch || { tail -5 apt.log; skip "apt cannot fetch the arm64 packages"; }
+	fetch || { tail -n 5 apt.log; skip "apt cannot fetch the arm64 packages"; }
 fi
 
 # pkg-config must see nothing of this machine's own libraries.
-configure_in "$work" --host=$triplet CFLAGS="-O2 -g" --enable-werror --disable-static \
+configure_in "$work" --host=$triplet CFLAGS="-O2 -g" --enable-werror --disable-static --without-bridge \
 	CPPFLAGS="-isystem $root/usr/include -isystem $root/usr/include/$triplet" \
 	LDFLAGS="-L$libs -Wl,-rpath-link,$libs" \
 	PKG_CONFIG=pkg-config PKG_CONFIG_PATH=/nonexistent PKG_CONFIG_LIBDIR="$libs/pkgconfig"

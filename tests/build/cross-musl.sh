@@ -23,7 +23,7 @@ done
 for header in asm urcu; do
 	ln -sfn "/usr/include/$arch/$header" "include/$header"
 done
-configure_in "$work" CC=musl-gcc CFLAGS="-O2 -g" --enable-werror --without-jemalloc \
+configure_in "$work" CC=musl-gcc CFLAGS="-O2 -g" --enable-werror --without-bridge --without-jemalloc \
 	PKG_CONFIG_PATH=/nonexistent PKG_CONFIG_LIBDIR=/nonexistent \
 	URCU_CFLAGS="-isystem $work/include" URCU_LIBS=" " \
 	XXHASH_CFLAGS="-isystem $work/include" XXHASH_LIBS=" "
