@@ -131,18 +131,14 @@ void json_ms(struct json *json, const char *name, int64_t ns);
 void json_text(struct json *json, const char *name, const char *text);
 /** The member "segment": @name with its slash. */
 void json_segment(struct json *json, const char *name);
-/** Bytes that are not valid UTF-8 become \u00XX of the byte. */
+/** What is not to reach a terminal becomes \uXXXX; a byte that is not UTF-8 \u00XX of the byte. */
 void json_bytes(struct json *json, const char *name, const void *bytes, size_t len);
 
 /** For porcelain: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
 void put_word(FILE *out, const void *bytes, size_t len);
 
-/** Length of the UTF-8 sequence at @p, 0 if there is none. */
-size_t utf8_length(const unsigned char *p, size_t left);
-/** @memory; ends the program if it is NULL. */
-void *checked(void *memory);
-/** Human-readable, to be freed: control bytes and broken UTF-8 as \xXX, so that a key cannot drive a terminal. */
-char *visible(const void *bytes, size_t len);
+/** The key of @len bytes of which the first @shown are known, human-readable, to be freed. */
+char *format_key(const void *key, size_t shown, size_t len);
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** "12.5 ms", to be freed; "-" for LOCKSHM_FOREVER. */
 char *format_duration(int64_t ns);
@@ -152,6 +148,28 @@ char *format_size(uint64_t bytes);
 const char *mode_name(int mode);
 /** "fail", "wait", "local-only". */
 const char *policy_name(int policy);
+
+/* --- cli/text.c: what a terminal may get ---------------------------------------------------------------- */
+
+/** U+2026, where a text is cut. */
+#define ELLIPSIS "\xe2\x80\xa6"
+
+/** One character of a text; a byte that is no UTF-8 is one by itself. */
+struct character {
+	size_t len;
+	int columns; /**< of a terminal: 1, or 2; 0 = combining; -1 = not to be shown */
+	uint32_t code;
+	bool valid; /**< it is UTF-8 */
+};
+
+/** The first character of @left bytes, at least one. */
+struct character character_at(const void *bytes, size_t left);
+/** @memory; ends the program if it is NULL. */
+void *checked(void *memory);
+/** Human-readable, to be freed: what is not to be shown, and '%', as %XX of each byte, as --escaped takes a KEY. */
+char *visible(const void *bytes, size_t len);
+/** The same for a sentence that contains such texts: '%' stays. */
+char *visible_line(const char *text);
 
 /* --- cli/table.c ------------------------------------------------------------------------------------- */
 

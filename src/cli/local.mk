@@ -11,5 +11,6 @@ libcli_la_SOURCES = \
 	%D%/program.c \
 	%D%/signals.c \
 	%D%/table.c \
+	%D%/text.c \
 	$(end)
 libcli_la_LDFLAGS =

@@ -2,8 +2,8 @@
 /*
  * message.c - messages: "PROGRAM: COMMAND NAME: reason" on stderr
  *
- * A message is one write, so that lines of several programs on one terminal do not mix, and shows control
- * characters as text, since keys and tags come from other processes.
+ * A message is one write, so that lines of several programs on one terminal do not mix, and nothing in it drives a
+ * terminal, since keys, tags and the words of servers come from other processes.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -27,9 +27,9 @@ void subject_segment(const char *name)
 	segment_name = name;
 }
 
-static void print_line(char *line, size_t size)
+static void print_line(char *line)
 {
-	char *shown = visible(line, size);
+	char *shown = visible_line(line);
 
 	dprintf(STDERR_FILENO, "%s\n", shown);
 	free(shown);
@@ -40,12 +40,8 @@ static void __attribute__((format(printf, 1, 0))) print_message(const char *form
 {
 	char *line = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&line, &size);
+	FILE *out = checked(open_memstream(&line, &size));
 
-	if (!out) {
-		dprintf(STDERR_FILENO, "%s: out of memory\n", program_name);
-		return;
-	}
 	fprintf(out, "%s: ", program_name);
 	if (*command_name)
 		fputs(command_name, out);
@@ -56,7 +52,7 @@ static void __attribute__((format(printf, 1, 0))) print_message(const char *form
 	vfprintf(out, format, args);
 	fputs(tail, out);
 	fclose(out);
-	print_line(line, size);
+	print_line(line);
 }
 
 void message(const char *format, ...)

@@ -39,7 +39,7 @@ char *format_user(uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
 
-	return user ? format_text("%s", user->pw_name) : format_text("%u", (unsigned)uid);
+	return user ? visible_line(user->pw_name) : format_text("%u", (unsigned)uid);
 }
 
 char *format_refusal(const char *name, const struct lockshm_error *error)

@@ -5,12 +5,10 @@
  * Keys and tags come from other processes: no format lets their bytes leave the field.
  */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -40,60 +38,32 @@ const char *policy_name(int policy)
 	}
 }
 
-void *checked(void *memory)
-{
-	if (!memory) {
-		message("out of memory");
-		_exit(EXIT_FAILED);
-	}
-	return memory;
-}
-
-/** Strict: no overlong forms, no surrogates, nothing above U+10FFFF; the second byte decides all three. */
-size_t utf8_length(const unsigned char *p, size_t left)
-{
-	unsigned char low = 0x80;
-	unsigned char high = 0xbf;
-	size_t len;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (p[0] == 0xe0)
-		low = 0xa0;
-	else if (p[0] == 0xed)
-		high = 0x9f;
-	else if (p[0] == 0xf0)
-		low = 0x90;
-	else if (p[0] == 0xf4)
-		high = 0x8f;
-	if (left < len || p[1] < low || p[1] > high)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	return len;
-}
-
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
+/** As UTF-16, two of them above U+FFFF; of a byte that is not UTF-8 the number of the byte. */
+static void json_escaped(FILE *out, uint32_t c)
+{
+	if (c > 0xffff)
+		fprintf(out, "\\u%04x\\u%04x", 0xd800 + (unsigned)((c - 0x10000) >> 10), 0xdc00 + (unsigned)(c & 0x3ff));
+	else
+		fprintf(out, "\\u%04x", (unsigned)c);
+}
+
+/* A terminal shows the document as it is: a combining character is escaped too, as it may follow a quote. */
 static void json_quoted(FILE *out, const void *bytes, size_t len)
 {
-	const unsigned char *p = bytes;
+	const char *p = bytes;
+	struct character c;
 
 	fputc('"', out);
-	for (size_t i = 0, step; i < len; i += step) {
-		size_t valid = utf8_length(p + i, len - i);
-
-		step = valid ? valid : 1;
-		if (!valid || p[i] < 0x20 || p[i] == 0x7f)
-			fprintf(out, "\\u%04x", p[i]);
+	for (size_t i = 0; i < len; i += c.len) {
+		c = character_at(p + i, len - i);
+		if (c.columns <= 0)
+			json_escaped(out, c.code);
 		else if (p[i] == '"' || p[i] == '\\')
 			fprintf(out, "\\%c", p[i]);
 		else
-			fwrite(p + i, 1, step, out);
+			fwrite(p + i, 1, c.len, out);
 	}
 	fputc('"', out);
 }
@@ -215,32 +185,6 @@ void put_word(FILE *out, const void *bytes, size_t len)
 
 /* --- Human-readable text ----------------------------------------------------------------------------- */
 
-/** C0, DEL and C1 controls, which may drive a terminal. */
-static bool is_control(const unsigned char *p)
-{
-	return p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
-}
-
-char *visible(const void *bytes, size_t len)
-{
-	const unsigned char *p = bytes;
-	char *text = checked(malloc(len * 4 + 1));
-	char *to = text;
-
-	for (size_t i = 0, step; i < len; i += step) {
-		step = utf8_length(p + i, len - i);
-		if (step && !is_control(p + i)) {
-			memcpy(to, p + i, step);
-			to += step;
-			continue;
-		}
-		step = 1;
-		to += sprintf(to, "\\x%02x", p[i]);
-	}
-	*to = '\0';
-	return text;
-}
-
 char *format_text(const char *format, ...)
 {
 	va_list args;
@@ -251,6 +195,17 @@ char *format_text(const char *format, ...)
 		text = NULL;
 	va_end(args);
 	return checked(text);
+}
+
+char *format_key(const void *key, size_t shown, size_t len)
+{
+	char *text = visible(key, shown), *cut;
+
+	if (shown >= len)
+		return text;
+	cut = format_text("%s" ELLIPSIS, text);
+	free(text);
+	return cut;
 }
 
 char *format_duration(int64_t ns)

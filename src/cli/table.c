@@ -6,19 +6,15 @@
  * until a row fits, and a cell that was cut ends with an ellipsis; a pipe or file gets all.
  */
 #define _GNU_SOURCE
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <wchar.h>
 
 #include "cli/cli.h"
 
 /** No column is cut to less. */
 #define NARROWEST 8u
-/** U+2026 as UTF-8. */
-#define CUT "\xe2\x80\xa6"
 
 struct table_text {
 	struct table_text *next;
@@ -30,40 +26,20 @@ struct table_text {
 
 /* --- Width ------------------------------------------------------------------------------------------- */
 
-/** The character that the valid UTF-8 sequence of @len bytes at @p encodes. */
-static wchar_t decode(const unsigned char *p, size_t len)
-{
-	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	uint32_t c = p[0] & lead[len];
-
-	for (size_t i = 1; i < len; i++)
-		c = c << 6 | (p[i] & 0x3f);
-	return (wchar_t)c;
-}
-
-/** Columns of one character: 2 for CJK and emoji, 0 for combining ones; a character unknown to the C library has 1. */
-static uint32_t columns_of(const unsigned char *p, size_t len)
-{
-	int columns = len == 1 ? 1 : wcwidth(decode(p, len));
-
-	return columns < 0 ? 1 : (uint32_t)columns;
-}
-
 /** Bytes of @text that fill at most @room columns; @used [out] the columns. */
 static size_t fitting(const char *text, size_t len, uint32_t room, uint32_t *used)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	size_t i = 0;
 
-	*used = 0;
-	while (i < len) {
-		size_t step = utf8_length(p + i, len - i);
-		uint32_t columns = columns_of(p + i, step ? step : 1);
+	for (*used = 0; i < len;) {
+		struct character c = character_at(text + i, len - i);
+		/* A control would be an error of the caller. */
+		uint32_t columns = c.columns < 0 ? 1 : (uint32_t)c.columns;
 
 		if (*used + columns > room)
 			break;
 		*used += columns;
-		i += step ? step : 1;
+		i += c.len;
 	}
 	return i;
 }
@@ -124,8 +100,6 @@ static char *table_keep(struct table *table, const char *text, size_t size)
 
 void table_begin(struct table *table, size_t columns, const char *const *titles)
 {
-	/* Widths depend on it, and on nothing else of the locale. */
-	setlocale(LC_CTYPE, "C.UTF-8");
 	*table = (struct table){ .columns = columns };
 	table->widest = checked(calloc(columns, sizeof(*table->widest)));
 	for (size_t i = 0; i < columns; i++)
@@ -205,7 +179,7 @@ static uint32_t put_cell(const struct table_cell *cell, uint32_t room, FILE *out
 	fwrite(cell->text, 1, len, out);
 	if (len == cell->length)
 		return used;
-	fputs(CUT, out);
+	fputs(ELLIPSIS, out);
 	return used + 1;
 }
 

@@ -16,7 +16,7 @@
 static void print_line(enum check_result result, const char *subject, const char *text, void *failed)
 {
 	static const char *const words[] = { [CHECK_OK] = "ok", [CHECK_NOTE] = "note", [CHECK_FAIL] = "FAIL" };
-	char *shown_subject = visible(subject, strlen(subject)), *shown = visible(text, strlen(text));
+	char *shown_subject = visible_line(subject), *shown = visible_line(text);
 
 	printf("%-4s  %s: %s\n", words[result], shown_subject, shown);
 	free(shown_subject);

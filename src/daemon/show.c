@@ -229,12 +229,14 @@ static void parties_human(FILE *out, const char *title, const struct remote_part
 
 static char *format_state(const struct remote_info *info)
 {
-	switch (info->state) {
-	case REMOTE_OTHER:
-		return format_text("data of type %s, not a lock", info->type);
-	default:
+	char *type, *text;
+
+	if (info->state != REMOTE_OTHER)
 		return format_text("%s", state_name(info->state));
-	}
+	type = visible_line(info->type);
+	text = format_text("data of type %s, not a lock", type);
+	free(type);
+	return text;
 }
 
 char *format_damage(const struct remote_damage *damage)
@@ -257,8 +259,8 @@ static void damage_human(FILE *out, const struct remote_damage *damage)
 
 static int server_human(const struct remote_info *info, void *arg)
 {
-	char *text = info->code ? visible(info->reason, strlen(info->reason)) : format_state(info);
-	char *server = visible(info->server, strlen(info->server));
+	char *text = info->code ? visible_line(info->reason) : format_state(info);
+	char *server = visible_line(info->server);
 	FILE *out = arg;
 
 	/* The library's messages begin with the server. */

@@ -491,6 +491,7 @@ bool host_lease_reason(const struct shm_host_lease *r, uint64_t last_result, cha
 	whole = load_relaxed(&r->reason_seal) == seal(words, result_asked(last_result));
 	memcpy(out, words, sizeof(words));
 	out[whole ? HOST_LEASE_REASON_BYTES - 1 : 0] = '\0';
+	error_clean(out);
 	return whole;
 }
 

@@ -67,7 +67,7 @@ static void add_wait(struct circles *circles, const struct lockshm_lock_info *lo
 	memset(wait, 0, sizeof(*wait));
 	wait->pid = pid;
 	wait->owner = format_owner(pid, request->tid, request->tag, true);
-	wait->key = visible(lock->key, lock->key_shown);
+	wait->key = format_key(lock->key, lock->key_shown, lock->key_len);
 	wait->first = first;
 	wait->n = circles->holders - first;
 	for (size_t i = 0; i < ANCESTORS && pid > 1; i++)

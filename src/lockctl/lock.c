@@ -220,17 +220,6 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 
 /* --- Human-readable ---------------------------------------------------------------------------------- */
 
-static char *format_key(const struct lockshm_lock_info *lock)
-{
-	char *shown = visible(lock->key, lock->key_shown), *text;
-
-	if (lock->key_shown >= lock->key_len)
-		return shown;
-	text = format_text("%s...", shown);
-	free(shown);
-	return text;
-}
-
 char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 {
 	char *shown = visible(tag, tag_length(tag)), thread[16] = "", *text;
@@ -267,7 +256,7 @@ static char *format_host_ahead(const struct lockshm_lock_info *lock)
 {
 	const struct lockshm_host_lease_info *lease = lock->lease;
 
-	return lease && *lease->why ? visible(lease->why, strlen(lease->why)) : format_text("the lease of this host");
+	return lease && *lease->why ? visible_line(lease->why) : format_text("the lease of this host");
 }
 
 /** "4711 (job)", and how many more hold it, or wait before this one. */
@@ -295,7 +284,7 @@ void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 	const struct lockshm_request_info *oldest = lock->holders ? lock->requests[0] : NULL;
 	const char *mode = mode_name(lock->mode);
 
-	table_add_own(table, format_key(lock));
+	table_add_own(table, format_key(lock->key, lock->key_shown, lock->key_len));
 	table_add(table, mode ? mode : "-");
 	table_add_own(table, format_text("%zu", lock->holders));
 	table_add_own(table, format_text("%zu", lock->waiters));
@@ -312,7 +301,7 @@ void request_row(struct table *table, const struct lockshm_lock_info *lock, size
 	const struct lockshm_request_info *request = lock->requests[i];
 	const char *mode = mode_name(request->mode);
 
-	table_add_own(table, format_key(lock));
+	table_add_own(table, format_key(lock->key, lock->key_shown, lock->key_len));
 	table_add(table, states[request->state]);
 	table_add_own(table, format_owner(request->pid, request->tid, request->tag, request->alive));
 	table_add(table, mode ? mode : "?");
@@ -378,7 +367,7 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 {
 	const char *mode = mode_name(lease->mode);
 	char *left = format_duration(lease->remaining_ns);
-	char *why = visible(lease->why, strlen(lease->why));
+	char *why = visible_line(lease->why);
 
 	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
 	if (lease->remaining_ns)
@@ -392,7 +381,7 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 void lock_human(FILE *out, const struct lockshm_lock_info *lock)
 {
 	const char *mode = mode_name(lock->mode);
-	char *key = format_key(lock);
+	char *key = format_key(lock->key, lock->key_shown, lock->key_len);
 
 	fprintf(out, "key      %s (%zu byte%s)\n", key, lock->key_len, lock->key_len == 1 ? "" : "s");
 	fprintf(out, "mode     %s\n", mode ? mode : "free");

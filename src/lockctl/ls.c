@@ -110,7 +110,7 @@ static void segment_porcelain(const struct lockshm_segment_info *info)
 
 static void segment_row(struct table *table, const struct lockshm_segment_info *info, char *owner)
 {
-	table_add_own(table, visible(info->name, strlen(info->name)));
+	table_add_own(table, visible_line(info->name));
 	if (info->code)
 		table_add(table, "-");
 	else
@@ -119,7 +119,7 @@ static void segment_row(struct table *table, const struct lockshm_segment_info *
 	table_add_own(table, owner);
 	table_add_own(table, format_text("%04o", (unsigned)info->mode & 07777));
 	table_add_own(table, info->code ? format_text("-") : format_size(info->stat->bytes));
-	table_add_own(table, info->code ? visible(info->reason, strlen(info->reason)) : format_text("ok"));
+	table_add_own(table, info->code ? visible_line(info->reason) : format_text("ok"));
 }
 
 static int list_segment(const struct lockshm_segment_info *info, void *arg)
@@ -247,7 +247,7 @@ static void print_global_keys(lockshm_t *segment)
 
 	if (lockshm_bridge_stat(segment, &stat) < 0 || !*stat.global_keys)
 		return;
-	keys = visible(stat.global_keys, strlen(stat.global_keys));
+	keys = visible_line(stat.global_keys);
 	printf("global for every request, by prefix: %s\n", keys);
 	free(keys);
 }

@@ -57,7 +57,7 @@ static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
 
 	if (code != LOCKSHM_NOT_HELD)
 		return code < 0 ? failed(code, NULL) : EXIT_OK;
-	shown = visible(key.bytes, key.len);
+	shown = format_key(key.bytes, key.len < LOCKSHM_KEY_SHOWN_MAX ? key.len : LOCKSHM_KEY_SHOWN_MAX, key.len);
 	message("no hold of '%s' has token %llu: it has ended, or was never granted; lockctl show prints the holds",
 		shown, (unsigned long long)token);
 	free(shown);

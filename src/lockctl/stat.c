@@ -225,7 +225,7 @@ static void print_human(const struct counts *counts)
 	}
 	if (*counts->bridge.global_keys) {
 		table_add(&table, "global_keys");
-		table_add_own(&table, visible(counts->bridge.global_keys, strlen(counts->bridge.global_keys)));
+		table_add_own(&table, visible_line(counts->bridge.global_keys));
 		table_add(&table, "Keys that are global for every request: these prefixes, or * for all.");
 	}
 	table_end(&table, stdout, "");

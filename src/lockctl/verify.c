@@ -7,7 +7,7 @@
 
 static void print_problem(const char *invariant, const char *text, void *arg)
 {
-	char *shown = visible(text, strlen(text));
+	char *shown = visible_line(text);
 
 	(void)arg;
 	printf("%s: %s\n", invariant, shown);

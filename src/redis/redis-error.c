@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/error.h"
+
 static const struct {
 	const char *word;
 	int code;
@@ -58,14 +60,6 @@ static const char *const names[] = {
 	[-REDIS_NO_MEMORY] = "out of memory",
 };
 
-/* Texts of servers are in it, and one line of a log is the whole of it. */
-static void replace_controls(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
 int redis_fail(struct redis_error *error, int code, const char *format, ...)
 {
 	va_list args;
@@ -76,7 +70,7 @@ int redis_fail(struct redis_error *error, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(error->text, sizeof(error->text), format, args);
 	va_end(args);
-	replace_controls(error->text);
+	error_clean(error->text);
 	return code;
 }
 

@@ -112,6 +112,13 @@ int error_system(struct lockshm_error *error, int code, int sys_errno, const cha
 	return code;
 }
 
+void error_clean(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text >= 0x7f)
+			*text = '?';
+}
+
 int error_full(struct lockshm_error *error, int table)
 {
 	error_set(error, LOCKSHM_FULL, "%s", table_advice[table]);

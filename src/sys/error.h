@@ -11,6 +11,10 @@ int error_set(struct lockshm_error *error, int code, const char *format, ...) __
 /* The same with the errno of a system call; "message: strerror". */
 int error_system(struct lockshm_error *error, int code, int sys_errno, const char *what);
 
+/* Words of a server or of another process, for a message: every byte that is not printable ASCII becomes '?', so that
+ * none of them drives a terminal, or begins another line of a log. */
+void error_clean(char *text);
+
 /* LOCKSHM_FULL for one table, with advice. */
 int error_full(struct lockshm_error *error, int table);
 

@@ -36,6 +36,7 @@ tests_of_cli += \
 	%D%/run.sh \
 	%D%/seat.sh \
 	%D%/stat.sh \
+	%D%/text.sh \
 	%D%/usage.sh \
 	$(end)
 check_PROGRAMS += %D%/json-valid

@@ -76,8 +76,8 @@ start "$LOCKCTL" run "$seg" "$nasty" --tag "$(printf 'x\ty\033')" -- sleep 100
 eventually held 'a%20b%09c%1B[31m%25%FF%C3%A9%0Aend'
 expect 0 lockctl ls "$seg"
 equal lines "$(wc -l <"$dir/stdout")" 2
-says stdout 'a b\x09c\x1b[31m%\xff'"$(printf '\303\251')"'\x0aend'
-says stdout '(x\x09y\x1b)'
+says stdout 'a b%09c%1B[31m%25%FF'"$(printf '\303\251')"'%0Aend'
+says stdout '(x%09y%1B)'
 expect 0 lockctl show "$seg" 'a%20b%09c%1b[31m%25%ff%C3%A9%0Aend' --escaped --porcelain
 matches 'lock a%20b%09c%1B\[31m%25%FF%C3%A9%0Aend 18 exclusive 1 0 .*'
 kill -TERM "$pid"
@@ -90,7 +90,7 @@ eventually held "$(printf '%064d' 0)"
 expect 0 lockctl ls "$seg" --porcelain
 matches "lock 0{64} 100 exclusive 1 0 .*"
 expect 0 lockctl ls "$seg"
-says stdout "0000..."
+says stdout "0000$(printf '\342\200\246')"
 kill -TERM "$pid"
 ended "$pid" 143
 
