@@ -127,6 +127,7 @@ ${CC:-cc} ${BUILD_CPPFLAGS:--I$top/include -iquote $top/src -iquote $top/tests} 
 (cd "$top/src" && ls ./*/*.h; cd "../tests" && ls ./*/*.h) | sed 's,^\./,,' | while read -r header; do
 	while read -r dir; do
 		for ours in "$top/src/$header" "$top/tests/$header"; do
+			# shellcheck disable=SC3013 # every sh of Linux has it
 			[ ! "$dir/$header" -ef "$ours" ] || echo "$ours hides <$header>: the compiler searches $dir for it"
 		done
 	done <"$work/searched"
