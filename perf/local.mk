@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 # One program: a generic body for each scenario, a small adapter for each lock.  Its quick run and the count of
 # instructions are tests; figures come from `make bench` and `make bench-full`.
-check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/lockshm-bench
+check_PROGRAMS += %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair %D%/first-lock %D%/lockshm-bench %D%/turns
 %C%_bare_pair_LDADD = liblockshm.la
 %C%_bare_process_pair_LDADD = liblockshm.la
 %C%_callgrind_pair_LDADD = liblockshm.la
+%C%_first_lock_LDADD = liblockshm.la
+%C%_turns_LDADD =
 %C%_lockshm_bench_CPPFLAGS = $(AM_CPPFLAGS) $(BENCH_CPPFLAGS) -DBENCH_SOURCES='"$(abs_srcdir)/perf"'
 %C%_lockshm_bench_LDADD = liblockshm.la $(BENCH_LIBS) $(JEMALLOC_LIBS) -lm
 %C%_lockshm_bench_SOURCES = \
@@ -89,11 +91,15 @@ bench bench-full: lockctl %D%/bare-pair %D%/bare-process-pair %D%/callgrind-pair
 	echo; $(SHELL) $(srcdir)/perf/compare-bare %D% || exit 1; \
 	echo; %D%/bare-process-pair || exit 1; \
 	echo; $(SHELL) $(srcdir)/perf/callgrind.sh %D%/callgrind-pair || [ $$? = 77 ]
-.PHONY: bench bench-full
+# The first lock of a shell, a script, a worker: `make bench-first ROUNDS=41`.
+bench-first: all %D%/first-lock %D%/turns
+	@$(run_script)/perf/first-use $(ROUNDS)
+.PHONY: bench bench-first bench-full
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/callgrind.sh \
 	%D%/compare-bare \
+	%D%/first-use \
 	%D%/other-redis-py.py \
 	%D%/other-redlock.js \
 	%D%/plot \

@@ -3,5 +3,6 @@
 tests_of_bench += \
 	%D%/callgrind.sh \
 	%D%/compare.sh \
+	%D%/first-use.sh \
 	%D%/quick.sh \
 	$(end)
