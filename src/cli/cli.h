@@ -173,7 +173,7 @@ char *visible_line(const char *text);
 
 /* --- cli/table.c ------------------------------------------------------------------------------------- */
 
-/** Rows of cells, printed in columns that are as wide as their widest cell, or narrower at a terminal. */
+/** Rows of cells, printed in columns that are as wide as their widest cell, or narrower where there is no room. */
 struct table_cell {
 	const char *text;
 	uint32_t length, width;
@@ -182,10 +182,16 @@ struct table_cell {
 
 struct table {
 	size_t columns, cells, room;
-	uint32_t *widest; /* of each column */
+	uint32_t *widest; /* of each column; 0 = it is not shown */
+	bool *minor;      /* of each column: it is left out where there is no room */
+	bool *whole;      /* of each column: its cells are never cut, and it is left out where none has a value */
 	struct table_cell *cell;
 	struct table_text *text; /* where the cells' texts are, so that those of a row are adjacent */
 };
+
+/** Titles of such columns begin so. */
+#define TABLE_MINOR "-"
+#define TABLE_WHOLE "?"
 
 void table_begin(struct table *table, size_t columns, const char *const *titles);
 void table_add(struct table *table, const char *text);

@@ -2,8 +2,8 @@
 /*
  * table.c - rows of cells, printed in columns
  *
- * A column is as wide as its widest cell, counted in columns of a terminal.  At a terminal the widest columns give way
- * until a row fits, and a cell that was cut ends with an ellipsis; a pipe or file gets all.
+ * A column is as wide as its widest cell, counted in columns of a terminal.  Where the width of that is known, columns
+ * without a value are left out, then cells are cut, to end with an ellipsis, then minor columns are left out.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -15,6 +15,10 @@
 
 /** No column is cut to less. */
 #define NARROWEST 8u
+/** Between two columns. */
+#define GAP 2u
+/** A larger width is as good as this one. */
+#define WIDEST 100000u
 
 struct table_text {
 	struct table_text *next;
@@ -52,33 +56,92 @@ static uint32_t width(const char *text, size_t len)
 	return used;
 }
 
-/** Columns of the terminal at @out; 0 = it is none, and nothing is cut. */
-static size_t terminal_width(FILE *out)
+/** $COLUMNS, which watch(1) and shells export; 0 = none, or no number. */
+static size_t exported_width(void)
+{
+	const char *text = getenv("COLUMNS");
+	size_t width = 0;
+
+	for (; text && *text >= '0' && *text <= '9' && width < WIDEST; text++)
+		width = width * 10 + (size_t)(*text - '0');
+	return text && *text ? 0 : width;
+}
+
+/** Columns of the terminal at @out, or of the one behind a pipe; 0 = not known, and nothing is cut. */
+static size_t room_at(FILE *out)
 {
 	struct winsize size;
 
-	if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) < 0)
-		return 0;
-	return size.ws_col;
+	if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	return exported_width();
 }
 
-/** Take columns away from the widest cells until a row fits. */
-static void fit(struct table *table, size_t room)
+/* --- Columns that give way --------------------------------------------------------------------------- */
+
+static bool is_empty(const struct table *table, size_t column)
 {
-	size_t total = 2 * (table->columns - 1);
+	for (size_t i = table->columns + column; i < table->cells; i += table->columns)
+		if (strcmp(table->cell[i].text, "-") != 0)
+			return false;
+	return true;
+}
+
+static size_t total(const struct table *table)
+{
+	size_t sum = 0;
 
 	for (size_t i = 0; i < table->columns; i++)
-		total += table->widest[i];
-	for (; total > room; total--) {
-		uint32_t *widest = table->widest;
+		sum += table->widest[i] ? table->widest[i] + (sum ? GAP : 0) : 0;
+	return sum;
+}
 
-		for (size_t i = 1; i < table->columns; i++)
-			if (table->widest[i] > *widest)
+/** Take room from the widest columns until a row fits.  Return: it does. */
+static bool shrink(struct table *table, size_t room)
+{
+	for (size_t left = total(table); left > room; left--) {
+		uint32_t *widest = NULL;
+
+		for (size_t i = 0; i < table->columns; i++)
+			if (!table->whole[i] && table->widest[i] > (widest ? *widest : NARROWEST))
 				widest = &table->widest[i];
-		if (*widest <= NARROWEST)
-			return;
+		if (!widest)
+			return false;
 		--*widest;
 	}
+	return true;
+}
+
+/** The last column that may be left out; 0, which is the first one, = none. */
+static size_t next_to_hide(const struct table *table, bool any)
+{
+	size_t i = table->columns - 1;
+
+	while (i > 0 && (!table->widest[i] || !(any || table->minor[i])))
+		i--;
+	return i;
+}
+
+/** A width of 0 hides a column: first the empty ones, then minor ones, at last all but the first. */
+static void fit(struct table *table, size_t room)
+{
+	uint32_t *full = checked(calloc(table->columns, sizeof(*full)));
+	size_t hidden;
+
+	for (size_t i = table->columns - 1; i > 0 && total(table) > room; i--)
+		if (is_empty(table, i))
+			table->widest[i] = 0;
+	memcpy(full, table->widest, table->columns * sizeof(*full));
+	while (!shrink(table, room)) {
+		hidden = next_to_hide(table, false);
+		if (!hidden)
+			hidden = next_to_hide(table, true);
+		if (!hidden)
+			break;
+		full[hidden] = 0;
+		memcpy(table->widest, full, table->columns * sizeof(*full));
+	}
+	free(full);
 }
 
 /* --- Cells ------------------------------------------------------------------------------------------- */
@@ -102,8 +165,13 @@ void table_begin(struct table *table, size_t columns, const char *const *titles)
 {
 	*table = (struct table){ .columns = columns };
 	table->widest = checked(calloc(columns, sizeof(*table->widest)));
-	for (size_t i = 0; i < columns; i++)
-		table_add(table, titles[i]);
+	table->minor = checked(calloc(columns, sizeof(*table->minor)));
+	table->whole = checked(calloc(columns, sizeof(*table->whole)));
+	for (size_t i = 0; i < columns; i++) {
+		table->minor[i] = *titles[i] == TABLE_MINOR[0];
+		table->whole[i] = *titles[i] == TABLE_WHOLE[0];
+		table_add(table, titles[i] + (table->minor[i] || table->whole[i]));
+	}
 }
 
 void table_add(struct table *table, const char *text)
@@ -186,27 +254,32 @@ static uint32_t put_cell(const struct table_cell *cell, uint32_t room, FILE *out
 /* A listing may have a hundred thousand rows: no format is parsed for a cell. */
 void table_end(struct table *table, FILE *out, const char *indent)
 {
-	size_t room = terminal_width(out), margin = strlen(indent);
+	size_t room = room_at(out), margin = strlen(indent), gap = 0;
 
-	if (room > margin)
-		fit(table, room - margin);
+	for (size_t i = 0; i < table->columns; i++)
+		if (table->whole[i] && is_empty(table, i))
+			table->widest[i] = 0;
+	if (room)
+		fit(table, room > margin ? room - margin : 1);
 	for (size_t i = 0; i < table->cells; i++) {
-		const struct table_cell *cell = &table->cell[i];
-		size_t column = i % table->columns;
-		uint32_t used;
+		size_t column = i % table->columns, width = table->widest[column];
 
-		if (!column)
-			fputs(indent, out);
-		used = put_cell(cell, table->widest[column], out);
-		if (column + 1 == table->columns)
+		fputs(column ? "" : indent, out);
+		if (width) {
+			put_spaces(out, gap);
+			gap = width - put_cell(&table->cell[i], (uint32_t)width, out) + GAP;
+		}
+		if (column + 1 == table->columns) {
 			fputc('\n', out);
-		else
-			put_spaces(out, table->widest[column] - used + 2);
+			gap = 0;
+		}
 	}
 	for (struct table_text *text = table->text, *next; text; text = next) {
 		next = text->next;
 		free(text);
 	}
 	free(table->widest);
+	free(table->minor);
+	free(table->whole);
 	free(table->cell);
 }

@@ -10,10 +10,11 @@
 
 #include "lockctl/lockctl.h"
 
-const char *const lock_titles[LOCK_COLUMNS] = { "KEY",	    "MODE",	"HOLDERS", "WAITERS",
-						"HELD FOR", "EXPIRES", "HELD BY", "DAMAGE" };
+const char *const lock_titles[LOCK_COLUMNS] = { "KEY",      TABLE_MINOR "MODE",    TABLE_MINOR "HOLDERS", "WAITERS",
+						"HELD FOR", TABLE_MINOR "EXPIRES", "HELD BY",		  "DAMAGE" };
 
-const char *const request_titles[REQUEST_COLUMNS] = { "KEY", "REQUEST", "OF", "MODE", "FOR", "EXPIRES", "BEHIND" };
+const char *const request_titles[REQUEST_COLUMNS] = { "KEY", TABLE_MINOR "REQUEST", "OF",
+						      TABLE_MINOR "MODE", "FOR", TABLE_MINOR "EXPIRES", "BEHIND" };
 
 /** A tag is written by another process: its NUL may be missing. */
 static size_t tag_length(const char *tag)
@@ -333,7 +334,8 @@ char *format_previous(const struct lockshm_previous *previous)
 
 static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
 {
-	const char *titles[] = { "OWNER", "MODE", "TOKEN", "FOR", "EXPIRES", "THREAD", "WAITS FOR", NULL };
+	const char *titles[] = { "OWNER", TABLE_MINOR "MODE", TABLE_WHOLE "TOKEN", "FOR",
+				 TABLE_MINOR "EXPIRES", TABLE_MINOR "THREAD", "WAITS FOR", NULL };
 	struct table table;
 	bool host = n && awaits_host(requests[0]); /* the oldest first */
 	bool global = false;
@@ -342,7 +344,7 @@ static void requests_human(FILE *out, const struct lockshm_request_info *const *
 		global |= requests[i]->global_token != 0;
 	if (global) {
 		memmove(titles + 4, titles + 3, 4 * sizeof(titles[0]));
-		titles[3] = "GLOBAL TOKEN";
+		titles[3] = TABLE_WHOLE "GLOBAL TOKEN";
 	}
 	table_begin(&table, 6 + host + global, titles);
 	for (size_t i = 0; i < n; i++) {

@@ -144,7 +144,8 @@ static int list_segment(const struct lockshm_segment_info *info, void *arg)
 
 static int list_segments(enum format format)
 {
-	static const char *const titles[] = { "SEGMENT", "BUSY/KNOWN/LOCKS", "OWNER", "MODE", "SIZE", "STATUS" };
+	static const char *const titles[] = { "SEGMENT", "BUSY/KNOWN/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "MODE",
+					      TABLE_MINOR "SIZE", "STATUS" };
 	struct listing listing = { .format = format };
 	int code;
 

@@ -227,6 +227,30 @@ if command -v script >/dev/null && SHELL=/bin/sh script -qec true /dev/null </de
 fi
 expect 0 lockctl ls "$seg"
 says stdout "$long  exclusive"
+# Under watch(1) stdout is a pipe, and COLUMNS has the width.  No row wraps, and a number that is none counts for nothing.
+widest()
+{
+	COLUMNS=$1 "$LOCKCTL" ls "$seg" $2 | LC_ALL=C sed "s/$(printf '\342\200\246')/./g" |
+		awk '/0000/ { if (length($0) > n) n = length($0) } END { print n + 0 }'
+}
+for columns in 120 80 60 40 20 10; do
+	for option in "" "--pid $pid"; do
+		[ "$(widest $columns "$option")" -le $columns ] || fail "COLUMNS=$columns $option: a row has $(widest $columns "$option")"
+		[ "$(widest $columns "$option")" -ge 8 ] || fail "COLUMNS=$columns $option: no row"
+	done
+done
+[ "$(widest 1 "")" -le 8 ] || fail "COLUMNS=1"
+for columns in 0 "" -80 80x x " 80" 1e2 18446744073709551617 99999999999999999999999999; do
+	[ "$(widest "$columns" "")" -gt 100 ] || fail "COLUMNS='$columns' cuts"
+done
+expect 0 env COLUMNS=40 "$LOCKCTL" ls "$seg"
+says stdout "HELD BY"
+! grep -q "EXPIRES" "$dir/stdout" || fail "minor columns stay at 40"
+COLUMNS=40 "$LOCKCTL" show "$seg" "$long" | grep -q " $(field 8 holder "$long") " || fail "the token is cut"
+for format in --json --porcelain; do
+	equal "$format with COLUMNS" "$(COLUMNS=10 "$LOCKCTL" ls "$seg" $format | grep -c "$long")" \
+		"$("$LOCKCTL" ls "$seg" $format | grep -c "$long")"
+done
 for pid in $started; do
 	kill -TERM "$pid" 2>/dev/null
 done
