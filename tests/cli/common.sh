@@ -142,11 +142,11 @@ ended()
 	[ "$got" -eq "$2" ] || fail "process $1 ended with $got, not $2"
 }
 
-# field N TYPE KEY [KEY-COLUMN]: column N of the first porcelain line of that type and key.
+# field N TYPE KEY: column N of the first porcelain line of that type and key; as text, or "0" would be "000".
 field()
 {
 	lockctl ls "$seg" --porcelain | awk -F '\t' -v n="$1" -v type="$2" -v key="$3" \
-		'$1 == type && $2 == key { print $n; exit }'
+		'$1 == type && $2 "" == key { print $n; exit }'
 }
 
 # by_signal NAME: the exit status for it.  bash knows all signals, other shells and kill(1) do not.
