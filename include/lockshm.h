@@ -27,9 +27,10 @@
  *  - A hold belongs to the thread that took it and ends when that thread ends, by exit, exec or signal.
  *    lockshm_move() gives it to the process or to another thread.
  *  - When a thread other than the first of its process calls exec, the kernel does not report the death of its holds.
- *    The first waiter detects it within 100 ms by checking the owner; from another pid namespace it cannot, and the
- *    lease has to end.  The same applies to a process that dumps core: the kernel reports its death when the dump is
- *    written.
+ *    Requests for the key detect it within 100 ms by checking the owner: a wait every 100 ms and when it times out, and
+ *    a try, but no thread more often than every 10 ms; so shorter waits that are repeated detect it as well.  From
+ *    another pid namespace they cannot, and the lease has to end.  The same applies to a process that dumps core: the
+ *    kernel reports its death when the dump is written.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,

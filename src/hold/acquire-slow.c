@@ -23,7 +23,6 @@
 #include "lock/wait.h"
 #include "sys/error.h"
 
-#define PROBE_NS 10000000
 #define RETRY_MAX 1000000	   /* tries without progress before the segment counts as damaged */
 
 /* ---------------------------------------------------------------- success */
@@ -162,56 +161,20 @@ static bool looks_at_all(const struct acquire *a)
 	return !is_try(a) && a->request->flags & LOCKSHM_ONLY_IF_FREE_IN_TIME;
 }
 
-/* Dead, though the kernel has not reported it? */
-static bool found_dead(const struct acquire *a, struct qpos at)
+/* 0 = none: it cools down. */
+static uint64_t owner_of(const struct acquire *a, struct qpos at)
 {
-	uint64_t owner = load_acquire(&a->s->requests[at.index].owner);
-
-	if (word_is(at.word, REQUEST_COOLING))
-		return false;
-	owner_probe(a->s, owner);
-	return owner_is_dead(a->s, owner);
+	return word_is(at.word, REQUEST_COOLING) ? 0 : load_acquire(&a->s->requests[at.index].owner);
 }
 
-/* Of the tries that are not to probe keep any one's owner, for the next probe: where a thread tries several keys in turn
- * the limit never leaves out the same. */
-static void leave_out(const struct acquire *a, struct qpos holder)
-{
-	struct participant *self = a->self;
-
-	self->chance = self->chance * 1664525 + 1013904223;
-	if ((self->chance >> 8) % ++self->n_unprobed == 0)
-		self->unprobed = load_acquire(&a->s->requests[holder.index].owner);
-}
-
-/* One that was left out: the death is stored in its slot. */
-static void probe_unprobed(const struct acquire *a)
-{
-	if (a->self->unprobed)
-		owner_probe(a->s, a->self->unprobed);
-	a->self->unprobed = 0;
-	a->self->n_unprobed = 0;
-}
-
-/* Before failing at once because of @holder, probe its owner (rate-limited).  Readers would join a shared one, so for them
- * it is @last that is in the way: a waiter then, that no successor probes. */
+/* About to fail at once because of @holder: is it dead?  Readers would join a shared one, so for them it is @last that is in
+ * the way: a waiter then, that no successor probes. */
 static bool holder_gone(const struct acquire *a, struct qpos holder, struct qpos last)
 {
-	int64_t now = clock_coarse();
-	bool gone;
-
-	if (now - a->self->probed_ns < PROBE_NS) {
-		leave_out(a, holder);
+	if (!owner_found_dead(a->self, owner_of(a, holder), a->exclusive ? 0 : owner_of(a, last)))
 		return false;
-	}
-	a->self->probed_ns = now;
-	probe_unprobed(a);
-	gone = found_dead(a, holder);
-	if (!a->exclusive && last.index != holder.index && found_dead(a, last))
-		gone = true;
-	if (gone)
-		(void)queue_advance_tail(a->s, a->at);
-	return gone;
+	(void)queue_advance_tail(a->s, a->at);
+	return true;
 }
 
 /* LOCKSHM_ONLY_IF_FREE_IN_TIME: 0 = may be free in time, WAIT_AGAIN = look again. */
@@ -232,7 +195,7 @@ static int free_in_time(const struct acquire *a, struct qpos last)
 	}
 	if (latest <= a->deadline)
 		return 0;
-	if (holder_gone(a, last, last) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
+	if (holder_gone(a, holder, last) || (a->request->report && !blocker_take(a->s, holder, &a->request->report->blocker)))
 		return WAIT_AGAIN;
 	return error_set(a->error, LOCKSHM_BUSY, "held beyond the time this call may wait");
 }

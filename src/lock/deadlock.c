@@ -135,6 +135,15 @@ static int find_cycle(struct search *f, const struct lockshm *s, uint32_t me, ui
 	return -1;
 }
 
+/* A thread that is waited for may be dead, though the kernel has not reported it: in no circle. */
+static bool blocker_is_dead(const struct lockshm *s, uint32_t blocker)
+{
+	uint64_t owner = load_acquire(&s->requests[blocker].owner);
+
+	owner_probe(s, owner);
+	return owner_is_dead(s, owner);
+}
+
 /* Does every edge from node @last up to mine still exist? */
 static bool confirm(const struct search *f, const struct lockshm *s, uint32_t last, struct qpos mine)
 {
@@ -150,7 +159,8 @@ static bool confirm(const struct search *f, const struct lockshm *s, uint32_t la
 			return false;
 		if (i == 0)
 			return true;
-		if (load_acquire(&s->requests[n->blocker].word) != n->blocker_word)
+		if (blocker_is_dead(s, n->blocker) ||
+		    load_acquire(&s->requests[n->blocker].word) != n->blocker_word)
 			return false;
 	}
 }

@@ -18,6 +18,8 @@
 #include "lock/participant.h"
 #include "sys/proc-fs.h"
 
+#define PROBE_NS 10000000
+
 /* Maintained by participant.c.  Defined here, so that its readers do not depend on joining. */
 __thread struct participant *participants_of_thread FAST_TLS;
 
@@ -137,6 +139,42 @@ void owner_probe(const struct lockshm *s, uint64_t ref)
 	if (cas_from((uint64_t *)(uintptr_t)&o->control, c,
 		     control_make(control_gen(c), (uint32_t)control_pid(c), control_ns_hash(c), OWNER_GONE)))
 		futex_wake(word, INT_MAX);
+}
+
+static bool found_dead(const struct lockshm *s, uint64_t ref)
+{
+	if (ref == 0)
+		return false;
+	owner_probe(s, ref);
+	return owner_is_dead(s, ref);
+}
+
+/* Of the calls that are not to probe keep any one's owner, for the next probe: where a thread tries several keys in turn
+ * the limit never leaves out the same. */
+static void leave_out(struct participant *self, uint64_t ref)
+{
+	self->chance = self->chance * 1664525 + 1013904223;
+	if (ref != 0 && (self->chance >> 8) % ++self->n_unprobed == 0)
+		self->unprobed = ref;
+}
+
+bool owner_found_dead(struct participant *self, uint64_t one, uint64_t other)
+{
+	const struct lockshm *s = self->segment;
+	int64_t now = clock_coarse();
+	bool dead;
+
+	if (now - self->probed_ns < PROBE_NS) {
+		leave_out(self, one);
+		return false;
+	}
+	self->probed_ns = now;
+	/* The death of one that was left out is stored in its slot. */
+	(void)found_dead(s, self->unprobed);
+	self->unprobed = 0;
+	self->n_unprobed = 0;
+	dead = found_dead(s, one);
+	return (other != one && found_dead(s, other)) || dead;
 }
 
 bool owner_watch(const struct lockshm *s, uint64_t ref, struct futex_watch *out)

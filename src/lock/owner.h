@@ -15,6 +15,10 @@ bool owner_is_dead(const struct lockshm *s, uint64_t ref);
  * store the death in the slot. */
 void owner_probe(const struct lockshm *s, uint64_t ref);
 
+/* A call of @self is about to fail, or has failed, because of the requests of these owners (0 = none): has one of them
+ * died, though the kernel has not reported it?  Looks in /proc every 10 ms at most. */
+bool owner_found_dead(struct participant *self, uint64_t one, uint64_t other);
+
 /* The life word of an owner and its value, to sleep on; false if it has none the kernel would flag. */
 bool owner_watch(const struct lockshm *s, uint64_t ref, struct futex_watch *out);
 

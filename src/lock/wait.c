@@ -33,6 +33,7 @@
 #define SELF_CHECK_CROWD 16	     /* this many check at the full rate */
 #define SELF_CHECK_MAX_NS 2000000000
 #define DEADLOCK_LASTS_NS 500000000 /* by then the thread that closed the cycle has run and stepped back */
+#define LAST_LOOK_HOPS 100 /* many waits of one queue may end at once */
 #define SPIN_MAX_NS 20000
 #define SPIN_MIN_NS 500
 
@@ -186,6 +187,55 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 	return true;
 }
 
+/* ---------------------------------------------------------------- deaths that the kernel does not report */
+
+/* Owners of what @me, which waits, depends on: of the request before it, and of the newest one that does not wait.  The
+ * thread of a request in between may be stopped, and look at nothing.  0 = none. */
+struct in_the_way {
+	uint64_t before;
+	uint64_t holder;
+};
+
+static uint64_t owner_of(const struct lockshm *s, const struct qpos *at)
+{
+	return word_is(at->word, REQUEST_COOLING) ? 0 : load_acquire(&s->requests[at->index].owner);
+}
+
+/* Without help.  If the queue changes meanwhile, or @me is no longer in it, they may be others': to probe one is never
+ * wrong. */
+static struct in_the_way in_the_way(const struct lockshm *s, const struct qpos *me, uint32_t hops)
+{
+	struct in_the_way found = { 0, 0 };
+	struct qpos at = *me;
+
+	if (!queue_look_before(s, &at, &hops))
+		return found;
+	found.before = owner_of(s, &at);
+	while (word_is(at.word, REQUEST_WAITING) && queue_look_before(s, &at, &hops))
+		;
+	found.holder = owner_of(s, &at);
+	return found;
+}
+
+/* At each self-check.  @before: is the owner of the request before it probed here, too? */
+static void probe_in_the_way(const struct lockshm *s, const struct qpos *me, bool before)
+{
+	struct in_the_way owners = in_the_way(s, me, s->n_requests);
+
+	if (owners.before != 0 && before)
+		owner_probe(s, owners.before);
+	if (owners.holder != 0 && owners.holder != owners.before)
+		owner_probe(s, owners.holder);
+}
+
+/* At the end of a wait that may have been too short for a self-check. */
+static bool found_dead_in_the_way(struct participant *self, const struct qpos *me)
+{
+	struct in_the_way owners = in_the_way(self->segment, me, LAST_LOOK_HOPS);
+
+	return owners.before != 0 && owner_found_dead(self, owners.holder, owners.before);
+}
+
 /* The code to stop with, 0 = continue. */
 static int reason_to_stop(struct participant *self, const struct wait_terms *t)
 {
@@ -272,7 +322,7 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 		return 0;
 	if (wait_asleep(self, t, me.word, &before, *qpos)) {
 		me.word = load_acquire(&mine(self, t)->word);
-		owner_probe(s, load_acquire(&s->requests[before.index].owner));
+		probe_in_the_way(s, &me, true);
 		(void)segment_is_gone(s); /* for reason_to_stop() */
 		/* Granted without a wake-up: so may be those before me. */
 		if (word_gen(me.word) == t->gen && word_live(me.word))
@@ -281,6 +331,16 @@ static int wait_round(struct participant *self, struct wait_terms *t, uint64_t w
 			return lasting_deadlock(self, t);
 	}
 	return 0;
+}
+
+static void at_time_out(struct participant *self, const struct wait_terms *t, struct qpos me)
+{
+	/* It may be granted now, or knows better what is in the way. */
+	if (found_dead_in_the_way(self, &me))
+		(void)queue_advance(self->segment, t->entry, me, NULL);
+	me.word = load_acquire(&mine(self, t)->word);
+	if (t->blocker && still_waiting(t, me.word))
+		blocker_find(self->segment, me, t->index, t->blocker);
 }
 
 static int wait_rounds(struct participant *self, struct wait_terms *t)
@@ -303,8 +363,8 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 		}
 		if (!stop)
 			stop = reason_to_stop(self, t);
-		if (stop == LOCKSHM_TIMEOUT && t->blocker)
-			blocker_find(self->segment, (struct qpos){ t->index, w }, t->index, t->blocker);
+		if (stop == LOCKSHM_TIMEOUT)
+			at_time_out(self, t, (struct qpos){ t->index, w });
 		if (stop && abandon(self, t))
 			return stop;
 		if (stop)
@@ -326,6 +386,12 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 	store_release(&self->shared->waiting, 0);
 	if (result == LOCKSHM_DEADLOCK)
 		(void)fetch_add_relaxed(&self->segment->header->deadlocks, 1);
+	/* For the next one: a program may cancel all its waits in less time than a self-check takes. */
+	if (result == LOCKSHM_CANCELLED) {
+		struct qpos me = { t->index, load_acquire(&mine(self, t)->word) };
+
+		(void)found_dead_in_the_way(self, &me);
+	}
 	/* Another thread ended it: it may still be linked. */
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
 		queue_grant_next(self->segment, t->entry, t->index);
@@ -405,10 +471,20 @@ bool wait_abandon(struct lockshm *s, const struct wait_terms *t)
 	return false;
 }
 
+void wait_last_look(struct participant *self, const struct wait_terms *t)
+{
+	struct qpos me = { t->index, load_acquire(&self->segment->requests[t->index].word) };
+
+	if (found_dead_in_the_way(self, &me) && still_waiting(t, me.word))
+		(void)queue_advance(self->segment, t->entry, me, NULL);
+}
+
 void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos)
 {
 	struct qpos me = { t->index, load_acquire(&s->requests[t->index].word) };
 
-	if (still_waiting(t, me.word))
-		(void)queue_advance(s, t->entry, me, qpos);
+	if (!still_waiting(t, me.word))
+		return;
+	probe_in_the_way(s, &me, false);
+	(void)queue_advance(s, t->entry, me, qpos);
 }

@@ -51,6 +51,10 @@ MUST_CHECK int wait_view(struct lockshm *s, const struct wait_terms *t, struct w
 void wait_walk(struct lockshm *s, const struct wait_terms *t, uint32_t *qpos);
 int64_t wait_walk_every(uint32_t qpos);
 
+/* @self is about to give such a wait up, or had it cancelled: is a holder in its way dead, though the kernel has not reported
+ * it?  Then the request may be granted now. */
+void wait_last_look(struct participant *self, const struct wait_terms *t);
+
 /* R3: take it out of the queue, in any thread.  True = it is out; false = granted, or ended by another thread, at the
  * same moment. */
 bool wait_abandon(struct lockshm *s, const struct wait_terms *t);

@@ -36,22 +36,20 @@ static struct wait_terms terms_of(const struct waits *all, const struct wait *w)
 
 #define ENDED 16
 
-/* Queues with a request that another thread ended: a canceller, or the end of an uncollected lease. */
+/* Waits that another thread ended: a canceller, or the end of an uncollected lease. */
 struct answer {
 	struct waits *all;
 	unsigned n;
-	uint32_t entries[ENDED];
+	struct wait_terms ended[ENDED];
 };
 
 static void look_at(struct answer *a, struct wait *w)
 {
-	uint32_t entry = w->entry;
-
 	if (!waits_look(a->all, w)) {
 		if (line_first(w->line) == w)
 			line_to_view(a->all, w->line);
 	} else if (w->status != 0 && a->n < ENDED) {
-		a->entries[a->n++] = entry;
+		a->ended[a->n++] = terms_of(a->all, w);
 	}
 }
 
@@ -70,8 +68,10 @@ static void grant_behind(struct lockshm *s, const struct answer *a)
 {
 	unsigned i;
 
-	for (i = 0; i < a->n; i++)
-		(void)queue_advance_tail(s, &s->entries[a->entries[i]]);
+	for (i = 0; i < a->n; i++) {
+		wait_last_look(a->all->process, &a->ended[i]);
+		(void)queue_advance_tail(s, a->ended[i].entry);
+	}
 }
 
 static bool has_died(const struct waits *all, const struct watched *o)
@@ -120,6 +120,8 @@ static void end_wait(struct waits *all, struct wait *w, int status, struct seen_
 
 	timer_end(&all->of_waits, &w->timer);
 	waits_unlock(all);
+	if (status == LOCKSHM_TIMEOUT)
+		wait_last_look(all->process, &t);
 	if (report)
 		find_blocker(all->s, &t, seen);
 	left = wait_abandon(all->s, &t);

@@ -315,8 +315,11 @@ static bool release_grant(struct wait *w)
 bool wait_give_up(struct wait *w)
 {
 	struct wait_terms t = terms_of(w);
-	bool waited = wait_abandon(w->loop->s, &t), granted = !waited && release_grant(w);
+	bool waited, granted;
 
+	wait_last_look(w->loop->self, &t);
+	waited = wait_abandon(w->loop->s, &t);
+	granted = !waited && release_grant(w);
 	if (!waited)
 		unlink_ended(w);
 	if (w->lease && w->lease->second)

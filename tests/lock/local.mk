@@ -47,6 +47,7 @@ tests_of_units += \
 	%D%/test-timeout \
 	%D%/test-tokens \
 	%D%/test-trampled \
+	%D%/test-unreported-death \
 	%D%/test-upgrade \
 	%D%/test-verify \
 	$(end)

@@ -404,6 +404,83 @@ START_TEST(a_process_ends_with_its_waits)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- deaths that the kernel does not report */
+
+/* k is held by a thread that called exec, see tests/lock/test-unreported-death.c; the waits are of this process. */
+static void leave_held(void)
+{
+	struct agent *h = agent_thread(agent_start());
+
+	held_by(h, "k", X);
+	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
+	loop = loop_new();
+	task_init(&t[0], "k", X);
+}
+
+/* So seldom that the service thread's next look comes when there is no wait. */
+START_TEST(unreported_and_waits_are_short)
+{
+	int i, status = LOCKSHM_TIMEOUT;
+
+	leave_held();
+	t[0].request.timeout_ns = LOCKSHM_MS(2);
+	for (i = 0; i < 5 && status == LOCKSHM_TIMEOUT; i++) {
+		status = task_acquire(loop, &t[0]);
+		if (status == LOCKSHM_PENDING)
+			status = loop_collect(loop)->status;
+		pass(now_ns() + LOCKSHM_MS(20));
+	}
+	ck_code(status, 0);
+}
+END_TEST
+
+START_TEST(unreported_and_waits_are_cancelled)
+{
+	int i, status = LOCKSHM_PENDING;
+
+	leave_held();
+	for (i = 0; i < 3 && status == LOCKSHM_PENDING; i++) {
+		status = task_acquire(loop, &t[0]);
+		if (status == LOCKSHM_PENDING)
+			ck_assert_int_ge(lockshm_loop_cancel(loop, &t[0].hold), 0);
+	}
+	ck_code(status, 0);
+}
+END_TEST
+
+START_TEST(unreported_and_waits_have_a_canceller)
+{
+	static lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
+	int i, status = LOCKSHM_CANCELLED;
+
+	leave_held();
+	t[0].request.canceller = &canceller;
+	for (i = 0; i < 3 && status == LOCKSHM_CANCELLED; i++) {
+		status = task_acquire(loop, &t[0]);
+		if (status != LOCKSHM_PENDING)
+			break;
+		ck_code(lockshm_cancel(&canceller), 0);
+		status = loop_collect(loop)->status;
+		lockshm_canceller_reset(&canceller);
+	}
+	ck_code(status, 0);
+}
+END_TEST
+
+START_TEST(unreported_and_a_stopped_one_waits_before)
+{
+	cast();
+	leave_held();
+	ck_code(agent_begin(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .ns = LOCKSHM_MS(50), .how = X,
+						       .flags = AGENT_PLAIN }),
+		AGENT_BLOCKED);
+	agent_stop(a);
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	ck_code(loop_collect(loop)->status, 0);
+	agent_cont(a);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	if (emulated())
@@ -418,6 +495,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, stopped_with_a_grant);
 	tcase_add_test(tc, stopped_before_the_grant);
 	tcase_add_loop_test(tc, a_process_ends_with_its_waits, 0, 2);
+	tcase_add_native(tc, unreported_and_waits_are_short);
+	tcase_add_native(tc, unreported_and_waits_are_cancelled);
+	tcase_add_native(tc, unreported_and_waits_have_a_canceller);
+	tcase_add_native(tc, unreported_and_a_stopped_one_waits_before);
 }
 
 int main(void)
