@@ -17,6 +17,7 @@ tests_of_bindings += \
 	%D%/tests/plain.sh \
 	%D%/tests/resty-lock-suite.sh \
 	%D%/tests/servers.sh \
+	%D%/tests/timers.sh \
 	$(end)
 
 nobase_dist_doc_DATA += \
@@ -55,8 +56,11 @@ EXTRA_DIST += \
 	%D%/lib/resty/lockshm/poll.lua \
 	%D%/lib/resty/lockshm/pump.lua \
 	%D%/lib/resty/lockshm/segment.lua \
+	%D%/lib/resty/lockshm/slices.lua \
 	%D%/lib/resty/lockshm/socketpair.lua \
 	%D%/lib/resty/lockshm/spec.lua \
+	%D%/lib/resty/lockshm/suspend.lua \
+	%D%/lib/resty/lockshm/timer.lua \
 	%D%/lua-resty-lockshm-0.1.0-1.rockspec \
 	%D%/tests/chaos_spec.lua \
 	%D%/tests/common.sh \
@@ -79,4 +83,5 @@ EXTRA_DIST += \
 	%D%/tests/support/segment.lua \
 	%D%/tests/support/wait.lua \
 	%D%/tests/support/worker.lua \
+	%D%/tests/timers_spec.lua \
 	$(end)

@@ -36,8 +36,11 @@ build = {
       ["resty.lockshm.pump"] = "lib/resty/lockshm/pump.lua",
       ["resty.lockshm.recipes"] = "lib/resty/lockshm/recipes.lua",
       ["resty.lockshm.segment"] = "lib/resty/lockshm/segment.lua",
+      ["resty.lockshm.slices"] = "lib/resty/lockshm/slices.lua",
       ["resty.lockshm.socketpair"] = "lib/resty/lockshm/socketpair.lua",
       ["resty.lockshm.spec"] = "lib/resty/lockshm/spec.lua",
+      ["resty.lockshm.suspend"] = "lib/resty/lockshm/suspend.lua",
+      ["resty.lockshm.timer"] = "lib/resty/lockshm/timer.lua",
    },
    copy_directories = {},
 }

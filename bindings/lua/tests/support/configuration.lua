@@ -27,8 +27,8 @@ local LIMITS = [[
     lingering_close off;
     lua_check_client_abort on;
     lua_code_cache @cache;
-    lua_max_running_timers 4096;
-    lua_max_pending_timers 4096;
+    lua_max_running_timers @running_timers;
+    lua_max_pending_timers @pending_timers;
 ]]
 
 local LISTEN = [[

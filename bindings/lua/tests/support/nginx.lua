@@ -47,6 +47,7 @@ local function configure(server, options)
 		level = options.level or "info", cache = options.code_cache == false and "off" or "on",
 		main = options.main or "", init = options.init or "", init_worker = options.init_worker or "",
 		http = options.http or "", server = options.server or "",
+		running_timers = options.running_timers or 4096, pending_timers = options.pending_timers or 4096,
 	}
 	if options.example then
 		return configuration.example(read(tree .. "/examples/nginx.conf"), values)
@@ -109,7 +110,8 @@ end
 
 --- Starts a server and waits until its workers run.
 -- @param options workers (1); user (the directive; of www-data, where the driver is root); as: run the master as this user; init,
---   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict; example: the example server
+--   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict, running_timers,
+--   pending_timers (4096); example: the example server
 function nginx.start(options)
 	count = count + 1
 	local tag = ("lt%d_%d"):format(posix.pid(), count)

@@ -70,11 +70,19 @@ local function heat(locks, spec)
     spec.flags = spec.hot_flags or spec.flags
 end
 
+--- The rest of a time-out, which does not become a try.
+local function left_of(timeout_ns, started)
+    if timeout_ns == 0 or timeout_ns == native.FOREVER then
+        return timeout_ns
+    end
+    return math.max(timeout_ns - math.floor((native.now() - started) * 1e9), 1)
+end
+
 local function wait(locks, spec, key, hold)
     local started = native.now()
     local segment = locks.segment
-    local ready, err = waiting.attach(segment)
-    if not ready then
+    local place, err = waiting.attach(segment, hold, spec.timeout_ns)
+    if not place then
         return nil, err
     end
     local report = native.sized("struct lockshm_report")
@@ -82,10 +90,10 @@ local function wait(locks, spec, key, hold)
     if waiting.count > 0 and spec.fair_flags then
         queued.flags = spec.fair_flags -- the next holder may be in this worker: it runs without a wake-up
     end
-    queued.timeout_ns = spec.timeout_ns
+    queued.timeout_ns = left_of(spec.timeout_ns, started)
     queued.redis_policy = spec.redis_policy
     queued.report = report
-    local status, reason, waited = waiting.wait(segment, queued, hold, report)
+    local status, reason, waited = waiting.wait(place, queued, hold, report)
     if not status then
         return nil, reason, report
     elseif status < 0 then

@@ -59,6 +59,10 @@ function M:renew(seconds)
     if not ns then
         return nil, "renew: " .. native.DURATION .. ", not " .. tostring(seconds)
     end
+    local tie = self.tie
+    if tie then
+        tie.lease_ns, tie.since = ns, native.now()
+    end
     return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
 end
 

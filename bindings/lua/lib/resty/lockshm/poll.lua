@@ -34,8 +34,15 @@ function M.refusal()
 end
 
 --- Gives the segment a loop, if it has none.
+-- @return what wait() takes; or nil, error string
 function M.attach(segment)
-    return segment.loop ~= nil or segment:open_loop(-1)
+    if segment.loop == nil then
+        local ok, err = segment:open_loop(-1)
+        if not ok then
+            return nil, err
+        end
+    end
+    return segment
 end
 
 function M.drain()

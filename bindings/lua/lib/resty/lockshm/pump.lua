@@ -3,27 +3,30 @@
 -- The pump is a timer that runs while requests of this Lua VM wait, and ends about a second after the last wait.  It
 -- owns a socket whose other end the library writes to (socketpair.lua), collects outcomes and posts a semaphore for
 -- each: semaphores may cross requests, cosockets may not.  One socket serves the loops of all segments.
+-- While nginx starts no timer for it, each light thread looks after its wait itself (slices.lua).
 
 local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"
 local native = require "resty.lockshm.native"
+local slices = require "resty.lockshm.slices"
 local socketpair = require "resty.lockshm.socketpair"
+local suspend = require "resty.lockshm.suspend"
+local timer = require "resty.lockshm.timer"
 local C = native.load()
 
 local M = {
     count = 0, -- requests in queues
     sleep = ngx.sleep,
+    awaits = suspend.awaits,
 }
 
 local PENDING = C.LOCKSHM_PENDING
 local CANCELLED = C.LOCKSHM_CANCELLED
 local TICK = 0.5         -- seconds between two looks at waits whose light thread has gone
 local IDLE_TICKS = 2     -- ticks without a wait after which the pump ends
-local STARTED_WITHIN = 60
+local START_WITHIN = 0.1 -- seconds: a timer that has not begun by then was dropped, or comes late
 local SLEEP = 86400      -- a semaphore's longest sleep; an endless wait sleeps again
 local DIRECT_MAX = 64    -- collections between two reads of the socket
-
-local C_CALL = "inside a C call, such as require() or table.sort(), nginx cannot suspend"
 
 local exiting = ngx.worker.exiting
 local get_phase = ngx.get_phase
@@ -33,43 +36,17 @@ local yieldable = {
     ssl_cert = true, ssl_session_fetch = true, ssl_client_hello = true,
 }
 
-local pump             -- the running one: { pair, segments }
-local starters          -- semaphores of those that wait for its start, in order; or nil
-local start_error
+local pump             -- the running one: { pair (nil: no socket could be made), segments }
+local starters = {}    -- semaphores of those that wait for its start, in order
+local dropped = false  -- the last one that was asked for did not begin in time
 local waking = 0       -- starters that were woken and have not run yet
 local waits = {}       -- by number: a hold stays referenced until its outcome
 local last_number = 0
-local delivered = {}   -- waits that were granted and posted, not yet seen by their light thread; with their ticks
+local delivered = {}   -- waits that were posted, not yet seen by their light thread; with their ticks
 local direct = 0       -- collections since the socket was read
 local outcome = native.sized("struct lockshm_outcome")
 
 local new_semaphore = semaphore.new
-
--- A light thread inside a C call cannot be suspended, which shows only in the attempt.  nginx then counts it among those
--- that wait for the semaphore, until its next operation that can wait or its end.
-local stranded = {}
-
-local function keep_stranded(one)
-    for other in pairs(stranded) do
-        if other:count() >= 0 then
-            stranded[other] = nil
-        end
-    end
-    stranded[one] = true
-end
-
---- Suspends the light thread.
--- @return nil when posted; else the reason, such as "timeout"
-local function sleep(on, seconds)
-    local done, ok, err = pcall(on.wait, on, seconds)
-    if done then
-        return not ok and err or nil
-    elseif tostring(ok):find("C-call boundary", 1, true) then
-        keep_stranded(on)
-        return C_CALL
-    end
-    return tostring(ok)
-end
 
 local function log(level, ...)
     ngx.log(level, "lockshm: ", ...)
@@ -94,6 +71,8 @@ end
 
 local function wake(wait, status)
     wait.status = status
+    delivered[wait] = 0
+    suspend.woken(wait.hold, true)
     wait.semaphore:post(1)
 end
 
@@ -103,9 +82,6 @@ local function finish(number, status)
     forget(number)
     if wait.semaphore:count() < 0 then
         wake(wait, status)
-        if status >= 0 then
-            delivered[wait] = 0
-        end
     elseif status >= 0 then
         C.lockshm_release(wait.hold, 0)
     end
@@ -130,11 +106,11 @@ function M.drain()
     end
 end
 
---- Ends waits whose light thread was killed, or all endless ones.  A grant that raced is released by the library.
-local function cancel_waits(all_endless)
+--- Ends waits whose light thread was killed, or all endless ones, or all.  A grant that raced is released by the library.
+local function cancel_waits(endless, all)
     for number, wait in pairs(waits) do
         local gone = wait.semaphore:count() >= 0
-        if gone or all_endless and wait.endless then
+        if gone or all or endless and wait.endless then
             C.lockshm_loop_cancel(wait.loop, wait.hold)
             forget(number)
             if not gone then
@@ -144,23 +120,52 @@ local function cancel_waits(all_endless)
     end
 end
 
---- Releases grants whose light thread was killed between the post and its turn, which comes within one tick.
+--- Forgets light threads that were killed between the post and their turn, which comes within one tick.
 local function release_untaken()
     for wait, ticks in pairs(delivered) do
         if ticks == 0 then
             delivered[wait] = 1
         else
             delivered[wait] = nil
-            C.lockshm_release(wait.hold, 0)
+            suspend.woken(wait.hold, false)
+            if wait.status >= 0 then
+                C.lockshm_release(wait.hold, 0)
+            end
         end
     end
 end
 
-local function tick()
+local function starter_lives()
+    for i = 1, #starters do
+        if starters[i]:count() < 0 then
+            return true
+        end
+    end
+    return false
+end
+
+local function look()
     direct, waking = 0, 0
     collect()
     release_untaken()
     cancel_waits(exiting())
+    return M.count > 0 or next(delivered) ~= nil or starter_lives()
+end
+
+local looks = { look, slices.look }
+
+--- Lets the pump look after something else, too, at each tick.
+-- @param fn function: true while there is something to look after; the pump goes on as long
+function M.look_after(fn)
+    looks[#looks + 1] = fn
+end
+
+local function tick()
+    local busy = false
+    for i = 1, #looks do
+        busy = looks[i]() or busy
+    end
+    return busy
 end
 
 local function read_wakes(self)
@@ -184,14 +189,14 @@ local function run_until_idle()
     local idle = 0
     repeat
         ngx.sleep(TICK)
-        tick()
-        idle = (M.count == 0 and not next(delivered)) and idle + 1 or 0
-    until idle >= IDLE_TICKS or exiting() and M.count == 0
+        idle = tick() and 0 or idle + 1
+    until idle >= IDLE_TICKS or exiting() and idle > 0
 end
 
-local function started(err)
+local function started()
+    dropped = false
     local woken = starters
-    starters, start_error = nil, err
+    starters = {}
     for i = 1, #woken do
         if woken[i]:count() < 0 then
             waking = waking + 1
@@ -200,19 +205,36 @@ local function started(err)
     end
 end
 
-local function run()
-    local pair, err = socketpair.open()
-    if not pair then
-        return started(err)
+local function serve(self)
+    local err
+    self.pair, err = socketpair.open()
+    if not self.pair then
+        log(ngx.ERR, "waits are slow: no socket to wake them: ", err)
     end
-    local self = { pair = pair, segments = {} }
-    pump = self
     started()
-    ngx.thread.spawn(read_wakes, self)
+    if self.pair then
+        ngx.thread.spawn(read_wakes, self)
+    end
     run_until_idle()
+end
+
+local function run()
+    if pump or not tick() then
+        dropped = false
+        return
+    end
+    local self = { segments = {} }
+    pump = self
+    local ok, err = pcall(serve, self)
     pump, self.ended = nil, true
-    pair:wake()
-    pair:close_written()
+    if not ok then
+        log(ngx.ERR, "waits end: ", err)
+        cancel_waits(true, true)
+    end
+    if self.pair then
+        self.pair:wake()
+        self.pair:close_written()
+    end
 end
 
 local function awake()
@@ -224,41 +246,69 @@ local function queue_behind_woken()
     waking = waking + 1
     local ok = pcall(ngx.sleep, 0)
     awake()
-    return ok, not ok and "cannot wait: " .. C_CALL or nil
+    return ok, not ok and "cannot wait: " .. suspend.C_CALL or nil
 end
 
-local function start()
-    if not starters then
-        local ok, err = ngx.timer.at(0, run)
-        if not ok then
-            return nil, "cannot wait: no timer for it: " .. err
-        end
-        starters, start_error = {}, nil
+function M.runs()
+    return pump ~= nil
+end
+
+--- Asks for the pump, if it does not run.
+-- @return false: refused
+local function ask()
+    return pump ~= nil or timer.start(run)
+end
+M.ask = ask
+
+local function is_dropped()
+    if not dropped then
+        dropped = true
+        log(ngx.WARN, "waits are slow: no timer began in ", START_WITHIN, " s: see lua_max_running_timers, ",
+            "lua_max_pending_timers")
+    end
+    timer.insist()
+end
+
+--- Makes the pump run, if nginx has a timer for it in time.  May yield.
+-- @param key     hold that will be awaited, or another object
+-- @param seconds how long to wait for it at most
+-- @return true if it runs, or false; or nil, error string
+function M.await(key, seconds)
+    if not ask() then
+        is_dropped()
+    end
+    if pump or dropped then
+        return pump ~= nil
     end
     local own = new_semaphore()
     starters[#starters + 1] = own
-    local err = sleep(own, STARTED_WITHIN)
+    local err = suspend.sleep(key, own, math.min(seconds, START_WITHIN))
     if own:count() == 0 then -- this use keeps it from the garbage collector
         awake()
     end
-    if err == "timeout" then
-        err = "the timer for it did not run"
+    if err and err ~= "timeout" then
+        return nil, "cannot wait: " .. err
+    elseif err and seconds >= START_WITHIN / 10 then
+        is_dropped()
     end
-    err = err or start_error
-    return not err, err and "cannot wait: " .. err
+    return pump ~= nil
 end
 
---- Makes the pump run and serve this segment.  May yield.
--- @return true; or nil, error string
-function M.attach(segment)
+--- Makes the pump serve this segment, if it runs.  May yield.
+-- @param hold       that will be awaited
+-- @param timeout_ns of the wait
+-- @return what wait() takes; or nil, error string
+function M.attach(segment, hold, timeout_ns)
     local ok, err = true, nil
     if not pump then
-        ok, err = start()
+        ok, err = M.await(hold, timeout_ns > 0 and native.to_seconds(timeout_ns) / 2 or START_WITHIN)
     elseif waking > 0 then
         ok, err = queue_behind_woken()
     end
-    if not ok or not pump then
-        return nil, err or "cannot wait: the timer for it has ended"
+    if ok == nil or err then
+        return nil, err
+    elseif not pump or not pump.pair then
+        return segment:new_loop(-1)
     end
     if segment.pump ~= pump then
         ok, err = segment:open_loop(pump.pair.written)
@@ -268,37 +318,31 @@ function M.attach(segment)
         segment.pump = pump
         pump.segments[#pump.segments + 1] = segment
     end
-    return true
+    return segment
 end
 
 local function sleep_until_woken(wait)
     local err
     repeat
-        err = sleep(wait.semaphore, SLEEP)
+        err = suspend.sleep(wait.hold, wait.semaphore, SLEEP)
     until wait.status or err ~= "timeout"
     delivered[wait] = nil -- the memory may have another use from now on
     return err
 end
 
---- Is there a wait for this memory, whose light thread lives?
-function M.awaits(hold)
-    for _, wait in pairs(waits) do
-        if wait.hold == hold and wait.semaphore:count() < 0 then
-            return true
-        end
-    end
-    return false
-end
-
 --- Queues a request and suspends the light thread until its outcome.
 -- If the light thread is killed meanwhile the wait ends within a tick, and a grant is released.
+-- @param place of attach()
 -- @return status, and after a wait nil, true; or nil, error string
-function M.wait(segment, request, hold, report)
-    local wait = { hold = hold, report = report, loop = segment.loop, semaphore = new_semaphore() }
+function M.wait(place, request, hold, report)
+    if type(place) == "cdata" then
+        return slices.wait(place, request, hold, report, ask)
+    end
+    local wait = { hold = hold, report = report, loop = place.loop, semaphore = new_semaphore() }
     wait.endless = request.timeout_ns == native.FOREVER
     last_number = last_number + 1
     local number = last_number
-    local status = C.lockshm_loop_acquire(segment.loop, request, hold, ffi.cast("void *", number))
+    local status = C.lockshm_loop_acquire(place.loop, request, hold, ffi.cast("void *", number))
     if status ~= PENDING then
         return status
     end

@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --- Single flight, once and seat: one call each, for locks objects.
 -- Their leases are renewed while the process lives.  Whatever the function given does, the lock is released: behind it,
--- also if it raises an error, and, if nginx ends its request meanwhile, within a second.  Options global and redis_policy
+-- also if it raises an error, and, if nginx ends its request meanwhile, within a second; at the end of the lease where nginx
+-- has no timer.  Options global and redis_policy
 -- are those of locks:exclusive(): the recipe is for all hosts then.
 
+local bit = require "bit"
 local acquire = require "resty.lockshm.acquire"
 local native = require "resty.lockshm.native"
 local spec = require "resty.lockshm.spec"
@@ -12,7 +14,9 @@ local C = native.load()
 local M = {}
 
 local in_nginx = type(ngx) == "table" and ngx.get_phase ~= nil
-local anchor = in_nginx and require "resty.lockshm.anchor" or { tie = function() end, free = function() end }
+local anchor = in_nginx and require "resty.lockshm.anchor"
+local timer = in_nginx and require "resty.lockshm.timer"
+local AUTO_RENEW = native.number.AUTO_RENEW
 local RETRY_SEAT = 1 -- seconds between the error of a seat's function and the next request for the seat
 local SLICE = 0.5    -- longest sleep of a seat that does not see the worker's exit
 
@@ -20,10 +24,6 @@ local function log(level, ...)
     if in_nginx then
         ngx.log(ngx[level], "lockshm: ", ...)
     end
-end
-
-local function log_lost(hold, err)
-    log("WARN", "'", hold.key, "' was not released: ", err, "; the work may have overlapped with another holder's")
 end
 
 local function is_callable(value)
@@ -46,6 +46,32 @@ local function request_of(self, recipe, key, name, fn, defaults, options)
     return spec.make(C.LOCKSHM_EXCLUSIVE, defaults, options)
 end
 
+--- Takes a lock for the running function: its hold ends with the request.
+local function take(self, key, request)
+    if not anchor then
+        return self:take(key, request)
+    end
+    local may_renew = anchor.may_renew()
+    request.flags = may_renew and bit.bor(request.flags, AUTO_RENEW) or bit.band(request.flags, bit.bnot(AUTO_RENEW))
+    local hold, err, holder = self:take(key, request)
+    if hold then
+        hold.tie = anchor.tie(hold, may_renew)
+    end
+    return hold, err, holder
+end
+
+--- Ends what take() gave.
+local function release(hold, cooldown)
+    if anchor then
+        anchor.free(hold.tie)
+    end
+    local released, err = hold:release(cooldown)
+    if err == "lost" then
+        log("WARN", "'", hold.key, "' was not released: lost; the work may have overlapped with another holder's")
+    end
+    return released
+end
+
 local function pack(...)
     return { count = select("#", ...), ... }
 end
@@ -53,13 +79,8 @@ end
 --- Runs a function under a hold and releases.  An error of the function goes on after the release.
 -- @param cooldown function of the packed results: seconds; or nil
 local function run_and_release(hold, cooldown, fn, ...)
-    local tie = anchor.tie(hold)
     local results = pack(pcall(fn, ...))
-    anchor.free(tie)
-    local released, err = hold:release(cooldown and cooldown(results) or 0)
-    if not released then
-        log_lost(hold, err)
-    end
+    release(hold, cooldown and cooldown(results) or 0)
     if not results[1] then
         error(results[2], 0)
     end
@@ -103,7 +124,7 @@ function M:single_flight(key, look, fill, options)
     if err then
         return nil, err
     end
-    local hold, reason, holder = self:take(key, request)
+    local hold, reason, holder = take(self, key, request)
     if hold then
         return run_and_release(hold, nil, look_and_fill, look, fill, hold)
     end
@@ -137,7 +158,7 @@ function M:once(key, period, fn, options)
     if not request or not period_ns or period_ns == 0 or period_ns == native.FOREVER then
         return nil, err or "once: a period of more than 0 seconds, up to 315360000, is needed, not " .. tostring(period)
     end
-    local hold, reason, holder = self:take(key, request)
+    local hold, reason, holder = take(self, key, request)
     if not hold and reason == "busy" then
         log("INFO", "'", key, "' skipped: ", tostring(holder or "another request is in the way"))
         return false, holder
@@ -198,25 +219,20 @@ end
 --- One turn: waits for the seat, runs the function.
 -- @return "done", "again" or "pause"
 local function take_turn(self, locks, key, request, fn)
-    local hold, err = locks:take(key, request)
+    local hold, err = take(locks, key, request)
     if not hold and exiting() then
         return "done"
     elseif not hold then
         log("ERR", "seat '", key, "': ", err)
         return "pause"
     elseif self.stopped or exiting() then
-        hold:release()
+        release(hold)
         return "done"
     end
     self.hold = hold
-    local tie = anchor.tie(hold)
     local ok, reason = xpcall(fn, debug.traceback, self)
-    anchor.free(tie)
     self.hold = nil
-    local released, lost = hold:release()
-    if not released then
-        log_lost(hold, lost)
-    end
+    local released = release(hold)
     if not ok then
         log("ERR", "seat '", key, "': ", reason)
         return "pause"
@@ -236,7 +252,7 @@ local function serve_seat(premature, self, ...)
 end
 
 local function block_in_seat(self, locks, key, request, fn)
-    local hold, err = locks:take(key, request)
+    local hold, err = take(locks, key, request)
     if not hold then
         return nil, err
     end
@@ -264,11 +280,10 @@ function M:seat(key, fn, options)
         return block_in_seat(seat, self, key, request, fn)
     end
     local ok
-    ok, err = ngx.timer.at(0, serve_seat, seat, self, key, request, fn)
-    if not ok then
-        return nil, "seat: no timer for it: " .. err
-    end
-    return seat
+    ok, err = timer.promise(function(premature)
+        serve_seat(premature, seat, self, key, request, fn)
+    end)
+    return ok and seat or nil, err and "seat: no timer for it: " .. err
 end
 
 return M

@@ -173,16 +173,27 @@ function M.open(name, options)
     return setmetatable({ name = name, options = options, handle = handle, loop = no_loop, pump = false }, class)
 end
 
---- Gives this process a loop, in place of the one it has, which must have no waits.  Holds go on.
+--- A loop of its own for one wait, or of this process for many.
 -- @param fd for its wakes, or -1
--- @return true; or nil, error string
-function M:open_loop(fd)
+-- @return loop; or nil, error string
+function M:new_loop(fd)
     local code = C.lockshm_loop_open(self.handle, loop_out, fd, err)
     if code < 0 then
         return refused(self.name, code)
     end
+    return ffi.gc(loop_out[0], C.lockshm_loop_close)
+end
+
+--- Gives this process a loop, in place of the one it has, which must have no waits.  Holds go on.
+-- @param fd for its wakes, or -1
+-- @return true; or nil, error string
+function M:open_loop(fd)
+    local loop, reason = self:new_loop(fd)
+    if not loop then
+        return nil, reason
+    end
     local old = self.loop
-    self.loop = ffi.gc(loop_out[0], C.lockshm_loop_close)
+    self.loop = loop
     if old ~= nil then
         C.lockshm_loop_close(ffi.gc(old, nil))
     end
