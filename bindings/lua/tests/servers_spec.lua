@@ -235,25 +235,25 @@ describe("users", function()
 	end
 
 	as_root("root makes the segment in the init phase, the workers of the user directive use it", function()
-		holds_after_init(nginx.start { init = MADE_IN_INIT }, "www-data")
+		holds_after_init(nginx.start { init = MADE_IN_INIT }, nginx.USER)
 	end)
 
 	as_root("so do workers of a user with a group", function()
-		holds_after_init(nginx.start { init = MADE_IN_INIT, user = "user nobody nogroup;" }, "nobody")
+		holds_after_init(nginx.start { init = MADE_IN_INIT, user = ("user nobody %s;"):format(posix.group("nobody")) }, "nobody")
 	end)
 
 	as_root("so do those of nginx's own default user", function()
-		holds_after_init(nginx.start { init = MADE_IN_INIT, user = "# user www-data;" }, "nobody")
+		holds_after_init(nginx.start { init = MADE_IN_INIT, user = "# user root;" }, nginx.DEFAULT_USER)
 	end)
 
 	as_root("a worker started after a reload and after a kill opens it", function()
 		local server = nginx.start { init = MADE_IN_INIT }
-		local killed = holds_after_init(server, "www-data")
+		local killed = holds_after_init(server, nginx.USER)
 		killed:kill()
 		wait.for_condition("another worker", function() return killed:ended() and #server:pids() == 1 end)
-		holds_after_init(server, "www-data")
+		holds_after_init(server, nginx.USER)
 		server:reload()
-		holds_after_init(server, "www-data")
+		holds_after_init(server, nginx.USER)
 		assert.equal(1, #segment.find(server.dict))
 	end)
 
@@ -270,7 +270,7 @@ describe("users", function()
 
 	as_root("without a code cache each request opens it anew", function()
 		local server = nginx.start { code_cache = false, init = [[assert(require("resty.lockshm").dict("@dict"))]] }
-		assert.equal("www-data", (posix.owner("/dev/shm/" .. server:segment())))
+		assert.equal(nginx.USER, (posix.owner("/dev/shm/" .. server:segment())))
 		for _ = 1, 3 do
 			assert.equal(1, (server:run [[
 				local lock = new {}

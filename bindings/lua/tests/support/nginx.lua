@@ -21,10 +21,12 @@ local function absolute(name)
 	return assert(path, "no " .. name)
 end
 local program = absolute(os.getenv("NGINX_PROGRAM") or "nginx") -- absolute: a binary upgrade executes it without PATH
-local modules = os.getenv("NGINX_MODULES") or "/usr/lib/nginx/modules"
+local modules = os.getenv("NGINX_MODULES")
 
 --- The user of the workers where the driver is root.
-nginx.USER = "www-data"
+nginx.USER = os.getenv("NGINX_USER")
+--- Where there is no directive.
+nginx.DEFAULT_USER = os.getenv("NGINX_DEFAULT_USER")
 
 local function read(path)
 	local file = io.open(path)
@@ -109,7 +111,7 @@ local function await_ready(server)
 end
 
 --- Starts a server and waits until its workers run.
--- @param options workers (1); user (the directive; of www-data, where the driver is root); as: run the master as this user; init,
+-- @param options workers (1); user (the directive; of nginx.USER, where the driver is root); as: run the master as this user; init,
 --   init_worker: Lua text; http, server, main: configuration; code_cache, daemon, level, dict, running_timers,
 --   pending_timers (4096); example: the example server
 function nginx.start(options)

@@ -188,6 +188,14 @@ function posix.collect_all()
 	while C.waitpid(-1, status, WNOHANG) > 0 do end
 end
 
+--- Name of a user's own group.
+function posix.group(user)
+	local pipe = io.popen("id -gn '" .. user .. "'")
+	local group = pipe:read("*l")
+	pipe:close()
+	return group
+end
+
 --- User name of the owner of a file, or its number; nil if there is no file.
 function posix.owner(path)
 	local pipe = io.popen("stat -c '%U %a' '" .. path .. "' 2>/dev/null")
