@@ -10,19 +10,26 @@
 
 work=$builddir/check-musl
 need musl-gcc musl-tools
-arch=$(gcc -print-multiarch 2>/dev/null)
-[ -f /usr/include/xxhash.h ] || skip "no xxhash.h (package libxxhash-dev)"
-[ -f "/usr/include/$arch/urcu/arch.h" ] || skip "no urcu headers (package liburcu-dev)"
+# place_of HEADER: the directory in which this machine's compiler finds it, which distributions choose differently
+place_of()
+{
+	printf '#include <%s>\n' "$1" | gcc -M -MT place -x c - 2>/dev/null | tr ' ' '\n' | sed -n "s|/$1\$||p" | head -n 1
+}
+[ -n "$(place_of xxhash.h)" ] || skip "no xxhash.h (package libxxhash-dev)"
+[ -n "$(place_of urcu/arch.h)" ] || skip "no urcu headers (package liburcu-dev)"
 
 # musl-gcc looks at musl's headers only.  What the library needs in addition is made visible without letting it see
 # the C library's: the kernel's headers, those of urcu, and xxHash, which is all in its header.
 mkdir -p "$work/include" && cd "$work" || exit 1
-for header in linux asm-generic xxhash.h; do
-	ln -sfn "/usr/include/$header" "include/$header"
-done
-for header in asm urcu; do
-	ln -sfn "/usr/include/$arch/$header" "include/$header"
-done
+while read -r directory header; do
+	ln -sfn "$(place_of "$header")/$directory" "include/$directory"
+done <<END
+linux linux/futex.h
+asm-generic asm-generic/errno.h
+asm asm/errno.h
+urcu urcu/arch.h
+xxhash.h xxhash.h
+END
 configure_in "$work" CC=musl-gcc CFLAGS="-O2 -g" --enable-werror --without-bridge --without-jemalloc \
 	PKG_CONFIG_PATH=/nonexistent PKG_CONFIG_LIBDIR=/nonexistent \
 	URCU_CFLAGS="-isystem $work/include" URCU_LIBS=" " \
