@@ -2,6 +2,7 @@
 # A test in one file needs one line in the local.mk of its folder; see CONTRIBUTING.md.
 TEST_EXTENSIONS = .sh
 AM_TESTS_ENVIRONMENT = \
+	TMPDIR=`$(SHELL) $(srcdir)/tests/support/tmpdir.sh`; export TMPDIR; \
 	builddir='$(abs_builddir)'; export builddir; \
 	BUILD_CPPFLAGS='$(DEFAULT_INCLUDES) $(AM_CPPFLAGS)'; export BUILD_CPPFLAGS; \
 	CC='$(CC)'; export CC; \

@@ -113,8 +113,9 @@ ended "$first" 143
 ended "$second" 143
 
 # The default tag: the name without its directory, cut at 30 bytes.
-cp /bin/sleep "$dir/a-name-of-more-than-thirty-bytes-in-all"
-start "$LOCKCTL" run "$seg" key -- "$dir/a-name-of-more-than-thirty-bytes-in-all" 100
+printf '#!/bin/sh\nexec sleep 100\n' >"$dir/a-name-of-more-than-thirty-bytes-in-all"
+chmod +x "$dir/a-name-of-more-than-thirty-bytes-in-all"
+start "$LOCKCTL" run "$seg" key -- "$dir/a-name-of-more-than-thirty-bytes-in-all"
 eventually held key
 equal tag "$(field 11 holder key)" a-name-of-more-than-thirty-byt
 kill -TERM "$pid"

@@ -32,4 +32,4 @@ endif
 tests_libclockshift_la_SOURCES = %D%/clock-shift.c
 tests_libclockshift_la_CFLAGS =
 tests_libclockshift_la_LDFLAGS = -module -avoid-version -shared -rpath $(abs_builddir)/tests
-EXTRA_DIST += %D%/count.sh %D%/tsan.supp
+EXTRA_DIST += %D%/count.sh %D%/tmpdir.sh %D%/tsan.supp
