@@ -10,8 +10,8 @@
 #   */5 * * * *  cron-guard.sh -c 60s report /usr/local/bin/make-report || [ $? = 75 ]
 #
 # It does not wait: if the job is still running, or in its pause, this run is skipped (status 75).  The lease of an
-# hour is renewed while the command runs, so it ends early only if lockctl is stopped for that long.  If cron, lockctl
-# or the whole group is killed, the lock is free at once: there is no lock file to clean up.
+# hour is renewed while the command runs.  If cron, lockctl or the whole group is killed, so is the command, and the lock is
+# free: there is no lock file to clean up.
 #
 # Environment: LOCKCTL (lockctl), CRON_SEGMENT (/cron).
 set -u
@@ -37,9 +37,6 @@ shift $((OPTIND - 1))
 [ $# -ge 2 ] || usage
 job=$1
 shift
-
-# The first job after a boot makes the segment; /dev/shm is empty then.
-"$lockctl" create "$segment" --or-open || exit 1
 
 "$lockctl" run "$segment" "cron/$job" -w 0 -t 3600s --cooldown "$cooldown" --tag "cron $job" -E "$skipped" -- "$@"
 status=$?

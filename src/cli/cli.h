@@ -102,6 +102,8 @@ int64_t args_duration(const char *option, const char *text, int allow);
 int open_to_look(lockshm_t **segment, const char *name);
 /** Open for taking and changing locks.  Return: 0, or the exit status after a message. */
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner);
+/** The same, and make it with the defaults if there is none. */
+int open_or_create(lockshm_t **segment, const char *name, bool any_owner);
 /** The reason of lockshm_open(), with the option that would help; to be freed. */
 char *open_reason(const char *name, bool any_owner, const struct lockshm_error *error);
 /** The message of @error, and whose the file is if its mode is in the way; to be freed. */
@@ -215,21 +217,94 @@ void signals_cancel(lockshm_canceller_t *canceller);
 int signals_caught(void);
 /** Undo signals_cancel(); async-signal-safe. */
 void signals_default(void);
-/** Fill @set with the signals that run relays to its command. */
-void signals_relayed(sigset_t *set);
 
 /** Does @sig by its default end a process? */
 bool signals_ends(int sig);
+/** SIGTSTP, SIGTTIN, SIGTTOU: what a terminal stops a job by. */
+bool signals_stop(int sig);
+/** Did the terminal send it to the whole foreground group? */
+bool signals_of_terminal(int sig, const siginfo_t *info);
+
+/** Block all signals that are relayed to a command, and SIGCHLD: they are in @awaited, to be taken one at a time. */
+void signals_await(sigset_t *awaited);
+/** The next pending one of @awaited, or -1. */
+int signals_next(const sigset_t *awaited, siginfo_t *info);
+/** Until the next signals_await(): the signals are as the program was started with. */
+void signals_unblock(void);
+/** In the process that becomes the command: all as the program was started with.  Async-signal-safe. */
+void signals_restore(void);
+/** Send @sig on, with its value. */
+void signals_pass(pid_t pid, int sig, const siginfo_t *info);
+/** Stop by @sig, unless @wanted is false: what it looks at is stored before the SIGCONT that ends the stop is sent. */
+void signals_stop_self(int sig, bool (*wanted)(const void *arg), const void *arg);
+
+/* --- cli/keeper.c: a process that holds a lock for the one that the caller started --------------------- */
+
+/** The name of a keeper's thread.  Not that of its program: a signal by name, as of pkill(1), is for the front. */
+#define KEEPER_NAME "lockshm-keeper"
+
+/** The process that the caller started, in memory that it shares with its keeper. */
+struct front {
+	pid_t pid, group;
+	pid_t keeper;
+	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
+	volatile int stopped;   /**< the signal by which the terminal has stopped the command, or 0 */
+	volatile int left;      /**< the front may end, and the keeper goes on */
+	bool all;               /**< if the keeper is killed, all descendants of the command are, too */
+};
+
+/**
+ * Run @keep in a process of its own, which has a process group of its own, and relay signals to it until it ends.
+ * Return: the status of @keep.
+ */
+int keeper_run(struct front *front, int (*keep)(void *arg), void *arg);
+/** Shared memory for it; ends the program if there is none. */
+struct front *keeper_front(void);
+/** In the keeper: the front has something to look at. */
+void keeper_tell(const struct front *front);
+/** In the keeper: the front was killed. */
+bool keeper_is_alone(const struct front *front);
+/** In the keeper: let the front end with EXIT_OK.  Return: false = it was killed before. */
+bool keeper_leave(struct front *front);
+/** In the keeper: keep no stream of the caller's open that one may wait for the end of. */
+void keeper_leave_streams(void);
+
+/* --- cli/descendants.c: what a command has started ----------------------------------------------------- */
+
+/**
+ * Of the descendants of the calling process: the command, what descends from it, and what did before its parent ended,
+ * unless it has a session of its own.  Begin with zeros, and set the first two members.
+ */
+struct descendants {
+	pid_t command;
+	bool all;      /**< every descendant */
+	pid_t session; /**< of the command, once it was seen */
+	struct process *before;
+	size_t n_before;
+};
+
+/** Send @sig (0 = none) to each that is alive.  Return: their number. */
+size_t descendants_signal(struct descendants *group, int sig);
+void descendants_forget(struct descendants *group);
+/** The parent of @pid, or 0. */
+pid_t process_parent(pid_t pid);
 
 /* --- cli/child.c: a command to run ------------------------------------------------------------------ */
 
+enum { CHILD_LOOK_NEVER = -1, CHILD_LOST = -2 };
+
 /** How child_run() supervises its command. */
 struct child_watch {
-	/** Called when @fd becomes readable; once it returns true the command, if it still runs, gets SIGTERM. */
-	bool (*must_stop)(void *arg, bool running);
+	/**
+	 * May be NULL.  Called after the start, when @fd is readable, and when the time is over that it has returned, in ms;
+	 * or CHILD_LOOK_NEVER; or CHILD_LOST: the command gets SIGTERM, if it still runs, and descendants are not waited for.
+	 */
+	int (*look)(void *arg, bool running);
 	void *arg;
-	int fd;    /**< an eventfd */
-	bool keep; /**< wait for the end of all descendants as well, by a pipe that they inherit */
+	int fd;     /**< may be set by look(); -1 = none */
+	bool keep;  /**< wait for the end of all descendants as well, by a pipe that they inherit */
+	bool group; /**< signals that end a job are for all that the command has started */
+	struct front *front; /**< whose place in its process group the command takes; NULL = the caller's own */
 };
 
 /** Result of child_run(). */
@@ -245,6 +320,6 @@ struct child_end {
  * Blocks all relayed signals, and leaves them blocked.
  * Return: 0, or -1 with errno when no process could be made.
  */
-int child_run(char **argv, char **envp, const struct child_watch *watch, struct child_end *end);
+int child_run(char **argv, char **envp, struct child_watch *watch, struct child_end *end);
 
 #endif

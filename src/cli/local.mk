@@ -5,6 +5,8 @@ libcli_la_SOURCES = \
 	%D%/args.c \
 	%D%/child.c \
 	%D%/cli.h \
+	%D%/descendants.c \
+	%D%/keeper.c \
 	%D%/message.c \
 	%D%/open.c \
 	%D%/output.c \

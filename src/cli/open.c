@@ -65,15 +65,28 @@ char *open_reason(const char *name, bool any_owner, const struct lockshm_error *
 	return format_text("%s" ANY_OWNER, error->message);
 }
 
+static int refused(const char *name, bool any_owner, int code, const struct lockshm_error *error)
+{
+	if (any_owner || !is_foreign(name, error))
+		return failed(code, error);
+	message("%s" ANY_OWNER, error->message);
+	return EXIT_FAILED;
+}
+
 int open_to_act(lockshm_t **segment, const char *name, bool any_owner)
 {
 	struct lockshm_error error;
 	int code = lockshm_open(segment, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, &error);
 
-	if (code >= 0)
-		return EXIT_OK;
-	if (any_owner || !is_foreign(name, &error))
-		return failed(code, &error);
-	message("%s" ANY_OWNER, error.message);
-	return EXIT_FAILED;
+	return code < 0 ? refused(name, any_owner, code, &error) : EXIT_OK;
+}
+
+int open_or_create(lockshm_t **segment, const char *name, bool any_owner)
+{
+	struct lockshm_error error;
+	int code = lockshm_open(segment, name, any_owner ? LOCKSHM_OPEN_ANY_OWNER : 0, &error);
+
+	if (code == LOCKSHM_NO_SEGMENT)
+		code = lockshm_create_or_open(segment, name, &error);
+	return code < 0 ? refused(name, any_owner, code, &error) : EXIT_OK;
 }

@@ -10,6 +10,7 @@
  * users, too, so they end with a message instead of a crash.
  */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -68,7 +69,7 @@ int signals_caught(void)
 	return caught;
 }
 
-void signals_relayed(sigset_t *set)
+static void relayed(sigset_t *set)
 {
 	sigemptyset(set);
 	for (const int *sig = ending; *sig; sig++)
@@ -77,6 +78,112 @@ void signals_relayed(sigset_t *set)
 		sigaddset(set, *sig);
 	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
 		sigaddset(set, sig);
+}
+
+/* --- Of a program that has a command run ------------------------------------------------------------- */
+
+/** Signal state at the start of the program, restored for the command. */
+static struct {
+	bool known;
+	sigset_t mask;
+	struct sigaction on_child, on_pipe;
+} inherited;
+
+void signals_await(sigset_t *awaited)
+{
+	struct sigaction plain;
+
+	relayed(awaited);
+	sigaddset(awaited, SIGCHLD);
+	if (inherited.known) {
+		sigprocmask(SIG_BLOCK, awaited, NULL);
+		return;
+	}
+	inherited.known = true;
+	sigprocmask(SIG_BLOCK, awaited, &inherited.mask);
+	memset(&plain, 0, sizeof(plain));
+	plain.sa_handler = SIG_DFL;
+	/* If the caller ignores SIGCHLD the kernel reaps the command, and its status is lost. */
+	sigaction(SIGCHLD, &plain, &inherited.on_child);
+	plain.sa_handler = SIG_IGN;
+	/* A message to a closed pipe must not end the program, and the command with it. */
+	sigaction(SIGPIPE, &plain, &inherited.on_pipe);
+}
+
+void signals_unblock(void)
+{
+	sigset_t mask = inherited.mask;
+
+	/* A message at a terminal where the background may not write stops no process that holds a lock. */
+	sigaddset(&mask, SIGTTOU);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+void signals_restore(void)
+{
+	signals_default();
+	sigaction(SIGCHLD, &inherited.on_child, NULL);
+	sigaction(SIGPIPE, &inherited.on_pipe, NULL);
+	sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
+
+int signals_next(const sigset_t *awaited, siginfo_t *info)
+{
+	const struct timespec now = { 0, 0 };
+
+	return sigtimedwait(awaited, info, &now);
+}
+
+/** Did the terminal send this to the whole foreground group? */
+bool signals_of_terminal(int sig, const siginfo_t *info)
+{
+	if (info->si_code != SI_KERNEL)
+		return false;
+	switch (sig) {
+	case SIGHUP:
+	case SIGCONT:
+		/* A hang-up is sent to the leader of the session alone. */
+		return getsid(0) != getpid();
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGWINCH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool signals_stop(int sig)
+{
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+void signals_stop_self(int sig, bool (*wanted)(const void *arg), const void *arg)
+{
+	sigset_t one;
+	siginfo_t info;
+
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	/* Blocked, so pending; a SIGCONT from now on discards it.  An earlier one shows in @wanted. */
+	raise(sig);
+	if (!wanted(arg)) {
+		signals_next(&one, &info);
+		return;
+	}
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+void signals_pass(pid_t pid, int sig, const siginfo_t *info)
+{
+	if (info->si_code == SI_QUEUE)
+		sigqueue(pid, sig, info->si_value);
+	else
+		kill(pid, sig);
 }
 
 bool signals_ends(int sig)

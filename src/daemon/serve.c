@@ -95,16 +95,9 @@ static int await_end(const struct segments *all)
 	return EXIT_OK;
 }
 
-static bool stays(void *arg, bool running)
+static int run_command(char **command)
 {
-	(void)arg;
-	(void)running;
-	return false;
-}
-
-static int run_command(const struct segments *all, char **command)
-{
-	const struct child_watch watch = { stays, NULL, segments_fd(all), false };
+	struct child_watch watch = { .fd = -1 };
 	struct child_end end;
 
 	if (child_run(command, environ, &watch, &end) < 0) {
@@ -144,7 +137,7 @@ int daemon_serve(int argc, char **argv)
 	supervisor_tell("READY=1");
 	if (args.command) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		status = run_command(all, args.command);
+		status = run_command(args.command);
 	} else {
 		status = await_end(all);
 	}

@@ -30,25 +30,6 @@ struct wait {
 	enum { NEW, ON_PATH, LEFT } search;
 };
 
-/** The parent of @pid, or 0. */
-static int32_t parent_of(int32_t pid)
-{
-	char path[32], line[512], *end;
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	n = fread(line, 1, sizeof(line) - 1, file);
-	fclose(file);
-	line[n] = '\0';
-	/* The name of the program may have parentheses: "PID (NAME) STATE PARENT". */
-	end = strrchr(line, ')');
-	return end && strlen(end) > 4 ? (int32_t)atoi(end + 4) : 0;
-}
-
 static void add_holder(struct circles *circles, const struct lockshm_request_info *request)
 {
 	circles->holder = checked(reallocarray(circles->holder, circles->holders + 1, sizeof(*circles->holder)));
@@ -71,7 +52,7 @@ static void add_wait(struct circles *circles, const struct lockshm_lock_info *lo
 	wait->first = first;
 	wait->n = circles->holders - first;
 	for (size_t i = 0; i < ANCESTORS && pid > 1; i++)
-		wait->ancestors[i] = pid = parent_of(pid);
+		wait->ancestors[i] = pid = process_parent(pid);
 }
 
 void circles_add(struct circles *circles, const struct lockshm_lock_info *lock)
@@ -79,7 +60,7 @@ void circles_add(struct circles *circles, const struct lockshm_lock_info *lock)
 	size_t first = circles->holders;
 
 	for (size_t i = 0; i < lock->holders && lock->waiters; i++)
-		if (lock->requests[i]->alive && !strcmp(lock->requests[i]->name, "lockctl"))
+		if (lock->requests[i]->alive && !strcmp(lock->requests[i]->name, KEEPER_NAME))
 			add_holder(circles, lock->requests[i]);
 	for (size_t i = lock->holders; i < lock->holders + lock->waiters && circles->holders > first; i++)
 		if (lock->requests[i]->alive && circles->waits < WAITS)

@@ -25,7 +25,7 @@ static void set_max_hold(struct guard *guard, const char *text)
 
 	if (ns < LOCKSHM_TTL_MIN)
 		usage_error("--max-hold: '%s' is too short; at least 1ms", text);
-	guard->request.max_hold_ns = ns;
+	guard->max_hold_ns = ns;
 }
 
 static void set_tag(struct guard *guard, const char *text)
@@ -68,6 +68,9 @@ static bool set_flag(struct guard *guard, int option)
 		return true;
 	case GUARD_KEEP:
 		guard->keep = true;
+		return true;
+	case GUARD_NO_CREATE:
+		guard->no_create = true;
 		return true;
 	case GUARD_ROBUST:
 		guard->request.flags |= LOCKSHM_ROBUST;
@@ -163,7 +166,7 @@ static void check_together(const struct guard *guard)
 		usage_error("--cooldown needs an exclusive lock: leave out -s");
 	if (request->flags & LOCKSHM_ACKNOWLEDGE && !(request->flags & LOCKSHM_ROBUST))
 		usage_error("--acknowledge needs --robust");
-	if (request->max_hold_ns && request->ttl_ns == LOCKSHM_FOREVER)
+	if (guard->max_hold_ns && request->ttl_ns == LOCKSHM_FOREVER)
 		usage_error("--max-hold needs a lease: leave out -t none");
 }
 
@@ -181,8 +184,6 @@ void guard_finish(struct guard *guard, int argc, char **argv)
 		usage_error("%s is missing", guard->name ? "KEY" : "NAME");
 	set_key(guard);
 	check_together(guard);
-	if (guard->request.ttl_ns != LOCKSHM_FOREVER)
-		guard->request.flags |= LOCKSHM_AUTO_RENEW;
 	guard->request.canceller = &guard->canceller;
 	guard->request.report = &guard->report;
 }

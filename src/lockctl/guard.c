@@ -2,9 +2,9 @@
 /*
  * guard.c - hold a lock for exactly as long as a command lives
  *
- * The main thread takes the lock, so the hold lives as long as lockctl.  The library's service thread renews the lease,
- * and writes to an eventfd if the lock is lost: then the command gets SIGTERM.  If lockctl is killed the kernel kills
- * the command, and the next request is granted.
+ * A keeper (cli/keeper.c) takes the lock and starts the command.  It renews the lease while it waits for the command's
+ * end.  A command that takes longer than most has a thread of the library in addition, which reports the loss of the lock
+ * at once: then the command gets SIGTERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +17,11 @@
 
 #include "lockctl/lockctl.h"
 
+/** From then on a loss is reported by a thread.  Most commands of scripts have ended before. */
+#define WATCH_AFTER_NS LOCKSHM_MS(10)
+/** Without that thread. */
+#define LOOK_AGAIN_NS LOCKSHM_SECONDS(1)
+
 static int64_t now_ns(void)
 {
 	struct timespec now;
@@ -25,7 +30,23 @@ static int64_t now_ns(void)
 	return LOCKSHM_SECONDS(now.tv_sec) + now.tv_nsec;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* --- The lock ---------------------------------------------------------------------------------------- */
+
+/** Of a nested lockctl: an outer one holds what it waits for. */
+static const char *nested_text(const struct lockshm_blocker *blocker)
+{
+	pid_t pid = getpid();
+
+	while (blocker->state == LOCKSHM_HOLDING && pid > 1)
+		if ((pid = process_parent(pid)) == blocker->pid)
+			return "; that runs this lockctl, and ends after it";
+	return "";
+}
 
 /** A try or a wait that ended without the lock. */
 static int conflict(const struct guard *guard, lockshm_t *segment, int code)
@@ -33,12 +54,13 @@ static int conflict(const struct guard *guard, lockshm_t *segment, int code)
 	const char *text = *guard->report.error.message ? guard->report.error.message : lockshm_strerror(code);
 	char *blocker = format_blocker(&guard->report.blocker);
 	char *ahead = format_writer_ahead(segment, &guard->request);
+	const char *nested = nested_text(&guard->report.blocker);
 
 	if (guard->every_ns)
 		message("'%s' skipped: %s", guard->shown, blocker ? blocker : text);
 	else
-		message("'%s' not obtained: %s%s%s%s; -w waits longer", guard->shown, text, blocker ? ": " : "",
-			blocker ? blocker : "", ahead);
+		message("'%s' not obtained: %s%s%s%s%s", guard->shown, text, blocker ? ": " : "",
+			blocker ? blocker : "", ahead, *nested ? nested : "; -w waits longer");
 	free(blocker);
 	free(ahead);
 	return guard->conflict_status;
@@ -64,11 +86,22 @@ static int not_acquired(const struct guard *guard, lockshm_t *segment, int code)
 	return failed(code, &guard->report.error);
 }
 
+static void announce_wait(const struct guard *guard)
+{
+	const char *nested = nested_text(&guard->report.blocker);
+	char *blocker;
+
+	if (!*nested && !guard->announce)
+		return;
+	blocker = format_blocker(&guard->report.blocker);
+	message("'%s': waits: %s%s", guard->shown, blocker ? blocker : guard->report.error.message, nested);
+	free(blocker);
+}
+
 /** A try first, so that a wait can be reported. */
 static int acquire_announced(struct guard *guard, lockshm_t *segment)
 {
 	int64_t timeout_ns = guard->request.timeout_ns;
-	char *blocker;
 	int code;
 
 	guard->request.timeout_ns = 0;
@@ -76,19 +109,28 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	guard->request.timeout_ns = timeout_ns;
 	if (code != LOCKSHM_BUSY || !timeout_ns)
 		return code;
-	blocker = format_blocker(&guard->report.blocker);
-	message("'%s': waits: %s", guard->shown, blocker ? blocker : guard->report.error.message);
-	free(blocker);
+	announce_wait(guard);
 	code = lockshm_acquire(segment, &guard->request, &guard->hold);
-	if (code >= 0)
+	if (code >= 0 && guard->announce)
 		message("'%s': taken after a wait", guard->shown);
 	return code;
 }
 
+/** This lockctl is in a command that runs under a lock of the same segment. */
+static bool is_inside(const struct guard *guard)
+{
+	const char *outer = getenv("LOCKSHM_SEGMENT");
+
+	return outer && !strcmp(outer + (*outer == '/'), guard->name + (*guard->name == '/'));
+}
+
 static int acquire(struct guard *guard, lockshm_t *segment)
 {
-	return guard->announce ? acquire_announced(guard, segment) :
-				 lockshm_acquire(segment, &guard->request, &guard->hold);
+	/* A try of a global key asks other hosts, and would lose its place there. */
+	bool inside = !(guard->request.flags & LOCKSHM_GLOBAL) && is_inside(guard);
+
+	return guard->announce || inside ? acquire_announced(guard, segment) :
+					   lockshm_acquire(segment, &guard->request, &guard->hold);
 }
 
 /** A bridge that was started for others, and ends as this request begins, is followed by one of our own. */
@@ -123,12 +165,17 @@ static void complete_request(struct guard *guard, lockshm_t *segment)
 bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 {
 	complete_request(guard, segment);
+	guard->ttl_ns = guard->request.ttl_ns;
+	if (guard->max_hold_ns)
+		guard->request.ttl_ns = earlier(guard->ttl_ns, guard->max_hold_ns);
 	guard->code = guard->request.flags & LOCKSHM_GLOBAL ? acquire_global(guard, segment) : acquire(guard, segment);
 	if (guard->code < 0) {
 		*status = not_acquired(guard, segment, guard->code);
 		return false;
 	}
 	guard->granted_ns = now_ns();
+	guard->watch_ns = guard->granted_ns + WATCH_AFTER_NS;
+	guard->renew_ns = guard->ttl_ns == LOCKSHM_FOREVER ? LOCKSHM_FOREVER : guard->granted_ns + guard->ttl_ns / 2;
 	if (guard->report.previous.status)
 		warn_previous(guard);
 	if (guard->code == LOCKSHM_LOCAL_ONLY)
@@ -147,7 +194,7 @@ static void warn_lost(const struct guard *guard, const char *effect)
 	free(to);
 }
 
-bool guard_lost(struct guard *guard, const char *effect)
+static bool is_lost(struct guard *guard, const char *effect)
 {
 	int code = lockshm_check(&guard->hold, NULL);
 
@@ -156,6 +203,54 @@ bool guard_lost(struct guard *guard, const char *effect)
 	guard->lost = true;
 	warn_lost(guard, effect);
 	return true;
+}
+
+/** When half of the lease has passed.  The last renewal of a bounded hold (--max-hold) ends at the bound. */
+static void renew(struct guard *guard, int64_t now)
+{
+	int64_t until = guard->max_hold_ns ? guard->granted_ns + guard->max_hold_ns : LOCKSHM_FOREVER;
+	int64_t end = earlier(now + guard->ttl_ns, until);
+
+	guard->renew_ns = end == until ? LOCKSHM_FOREVER : now + guard->ttl_ns / 2;
+	/* A hold that is lost shows in is_lost(). */
+	if (end - now >= LOCKSHM_TTL_MIN)
+		(void)lockshm_renew(&guard->hold, end - now, LOCKSHM_RENEW_RESET);
+}
+
+/** Without a descriptor or a thread for it a loss is found a second later. */
+static void begin_watch(struct guard *guard, int64_t now)
+{
+	int notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (notices >= 0 && lockshm_notify(&guard->hold, notices) >= 0) {
+		guard->notices = notices;
+		guard->watch_ns = LOCKSHM_FOREVER;
+		return;
+	}
+	if (notices >= 0)
+		close(notices);
+	guard->watch_ns = now + LOOK_AGAIN_NS;
+}
+
+int guard_look(struct guard *guard, const char *effect)
+{
+	int64_t now = now_ns(), next;
+	uint64_t notices;
+
+	if (guard->notices >= 0 && read(guard->notices, &notices, sizeof(notices)) < 0) {
+		/* Nothing new; look all the same. */
+	}
+	if (now >= guard->renew_ns)
+		renew(guard, now);
+	if (now >= guard->watch_ns)
+		begin_watch(guard, now);
+	if (is_lost(guard, effect))
+		return CHILD_LOST;
+	next = earlier(guard->renew_ns, guard->watch_ns);
+	if (next == LOCKSHM_FOREVER)
+		return CHILD_LOOK_NEVER;
+	/* Of leases of days the first hour. */
+	return next <= now ? 0 : (int)(earlier(next - now, LOCKSHM_SECONDS(3600)) / 1000000) + 1;
 }
 
 int guard_release(struct guard *guard, int64_t cooldown_ns, int status)
@@ -171,35 +266,6 @@ int guard_release(struct guard *guard, int64_t cooldown_ns, int status)
 			warn_lost(guard, guard->command ? "the command has ended" : "the descriptor is closed");
 		return EXIT_LOST;
 	}
-}
-
-int guard_notices(struct guard *guard, int *status)
-{
-	int notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int code;
-
-	if (notices < 0) {
-		message("cannot make an eventfd: %s%s", strerror(errno), limit_of(errno));
-		*status = guard_release(guard, 0, EXIT_FAILED);
-		return -1;
-	}
-	code = lockshm_notify(&guard->hold, notices);
-	if (code >= 0)
-		return notices;
-	if (code == LOCKSHM_LOST) {
-		guard->lost = true;
-		warn_lost(guard, guard->command ? "the command was not started" : "nothing holds it");
-		*status = EXIT_LOST;
-	} else if (code == LOCKSHM_SYSTEM) {
-		/* Before the close: it tries whether a descriptor is left. */
-		message_no_watch();
-		*status = EXIT_FAILED;
-	} else {
-		*status = failed(code, NULL);
-	}
-	close(notices);
-	*status = guard_release(guard, 0, *status);
-	return -1;
 }
 
 /* --- The environment of the command ------------------------------------------------------------------- */
@@ -248,9 +314,14 @@ static char **make_environment(const struct guard *guard)
 /* --- The command ------------------------------------------------------------------------------------- */
 
 /** For child_run(). */
-static bool must_stop(void *arg, bool running)
+static int look(void *arg, bool running)
 {
-	return guard_lost(arg, running ? "the command gets SIGTERM" : "processes that the command started may be running");
+	struct guard *guard = arg;
+	int ms = guard_look(guard, running ? "the command gets SIGTERM" :
+					     "processes that the command started may be running");
+
+	guard->watch->fd = guard->notices;
+	return ms;
 }
 
 static int64_t cooldown_after(const struct guard *guard, const struct child_end *end)
@@ -265,16 +336,21 @@ static int64_t cooldown_after(const struct guard *guard, const struct child_end 
 	return used < guard->every_ns ? guard->every_ns - used : 0;
 }
 
-static int run_watched(struct guard *guard, int notices)
+static int run_command(struct guard *guard)
 {
-	struct child_watch watch = { must_stop, guard, notices, guard->keep };
+	struct child_watch watch = { .look = look, .arg = guard, .fd = -1, .keep = guard->keep,
+				     .group = guard->command == guard->shell, .front = guard->front };
 	char **environment = make_environment(guard);
 	struct child_end end;
 
+	guard->watch = &watch;
 	if (!environment || child_run(guard->command, environment, &watch, &end) < 0) {
 		message("cannot start a process: %s%s", strerror(errno), limit_of(errno));
 		return guard_release(guard, 0, EXIT_FAILED);
 	}
+	/* The holder was killed: no release, no period; of a robust key a damage mark. */
+	if (keeper_is_alone(guard->front))
+		_exit(EXIT_FAILED);
 	if (end.exec_errno)
 		message("cannot execute '%s': %s", guard->command[0], strerror(end.exec_errno));
 	if (end.signal) {
@@ -284,30 +360,36 @@ static int run_watched(struct guard *guard, int notices)
 	return guard_release(guard, cooldown_after(guard, &end), end.exit_status);
 }
 
-static int acquire_and_run(struct guard *guard, lockshm_t *segment)
+int guard_open(const struct guard *guard, lockshm_t **segment)
 {
-	int status, notices;
+	/* What is made here has no Redis. */
+	bool create = !guard->no_create && !(guard->request.flags & LOCKSHM_GLOBAL);
 
-	if (!guard_acquire(guard, segment, &status))
+	return create ? open_or_create(segment, guard->name, guard->any_owner) :
+			open_to_act(segment, guard->name, guard->any_owner);
+}
+
+/** In the keeper. */
+static int keep(void *arg)
+{
+	struct guard *guard = arg;
+	lockshm_t *segment;
+	int status;
+
+	signals_cancel(&guard->canceller);
+	signals_unblock();
+	status = guard_open(guard, &segment);
+	if (status)
 		return status;
-	notices = guard_notices(guard, &status);
-	if (notices < 0)
-		return status;
-	status = run_watched(guard, notices);
-	close(notices);
+	if (guard_acquire(guard, segment, &status))
+		status = run_command(guard);
+	lockshm_close(segment);
 	return status;
 }
 
 int guard_run(struct guard *guard)
 {
-	lockshm_t *segment;
-	int status;
-
-	signals_cancel(&guard->canceller);
-	status = open_to_act(&segment, guard->name, guard->any_owner);
-	if (status)
-		return status;
-	status = acquire_and_run(guard, segment);
-	lockshm_close(segment);
-	return status;
+	guard->front = keeper_front();
+	guard->front->all = guard->keep;
+	return keeper_run(guard->front, keep, guard);
 }

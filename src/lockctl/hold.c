@@ -3,14 +3,14 @@
  * hold.c - lockctl hold: hold a lock for as long as a descriptor of a script is open
  *
  * As with flock(1) the descriptor belongs to the script, and is open until the last process that inherited it has
- * closed it or is dead.  A helper process takes the lock, and has to know that moment although it may not have the
+ * closed it or is dead.  A keeper (cli/keeper.c) takes the lock, and has to know that moment although it may not have the
  * descriptor open itself.  So lockctl puts an OFD lock (fcntl(2), F_OFD_SETLK) on one byte of the descriptor's file: it
- * belongs to the open file description, which all copies of the descriptor share.  The helper opens the same file anew
+ * belongs to the open file description, which all copies of the descriptor share.  The keeper opens the same file anew
  * and waits for that byte.  The kernel grants it when the last copy is closed, by whichever death, so SIGKILL of the
  * script leaves nothing behind.  The bytes are chosen at random beyond any content, so that scripts that use the same
  * file, such as /dev/null, do not meet.
  *
- * The processes: the script starts lockctl, which forks the helper, waits until that has the lock, and exits.
+ * The processes: the script starts lockctl, which forks the keeper, waits until that has the lock, and exits.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -47,11 +47,10 @@ static const struct option options[] = {
 
 struct hold {
 	struct guard guard;
-	int fd;        /**< the script's descriptor; in the helper another opening of its file */
+	int fd;        /**< the script's descriptor; in the keeper another opening of its file */
 	int64_t byte;
 	bool unlock;
 	int script;    /**< pidfd of the process that started lockctl, or -1 */
-	int report_to; /**< the helper writes a byte when it has the lock */
 	int closed;    /**< eventfd: the script's descriptor is closed */
 };
 
@@ -102,7 +101,7 @@ static int unbind_descriptor(const struct hold *hold)
 	return EXIT_FAILED;
 }
 
-/* --- The helper --------------------------------------------------------------------------------------- */
+/* --- The keeper --------------------------------------------------------------------------------------- */
 
 /** Open the file anew, and close all that the script has open: its descriptor, and those of its other locks. */
 static bool leave_script(struct hold *hold)
@@ -119,24 +118,12 @@ static bool leave_script(struct hold *hold)
 	}
 	for (struct dirent *entry; (entry = readdir(list));) {
 		fd = atoi(entry->d_name);
-		if (fd > STDERR_FILENO && fd != own && fd != hold->script && fd != hold->report_to && fd != dirfd(list))
+		if (fd > STDERR_FILENO && fd != own && fd != hold->script && fd != dirfd(list))
 			close(fd);
 	}
 	closedir(list);
 	hold->fd = own;
 	return true;
-}
-
-/** Do not keep a pipe of the script open.  Messages still go to its standard error. */
-static void leave_streams(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return;
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	close(null);
 }
 
 static void *await_close(void *arg)
@@ -160,11 +147,6 @@ static bool detach(struct hold *hold)
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	prctl(PR_SET_PDEATHSIG, 0);
-	setsid();
-	leave_streams();
-	if (chdir("/") < 0)
-		message("cannot leave the working directory: %s", strerror(errno));
 	hold->closed = eventfd(0, EFD_CLOEXEC);
 	cause = hold->closed < 0 ? errno : pthread_create(&thread, NULL, await_close, hold);
 	if (!cause)
@@ -173,100 +155,74 @@ static bool detach(struct hold *hold)
 	return false;
 }
 
-static int keep(struct hold *hold, int notices)
+/** The last step: the script goes on. */
+static bool leave_session(const struct hold *hold)
 {
-	struct pollfd fds[] = { { notices, POLLIN, 0 }, { hold->closed, POLLIN, 0 } };
-	uint64_t count;
+	/* The leader of a process group cannot begin a session. */
+	setpgid(0, hold->guard.front->group);
+	setsid();
+	if (chdir("/") < 0)
+		message("cannot leave the working directory: %s", strerror(errno));
+	keeper_leave_streams();
+	/* If lockctl is dead the script never learns that it has the lock. */
+	return keeper_leave(hold->guard.front);
+}
+
+static int hold_until_closed(struct hold *hold)
+{
+	struct guard *guard = &hold->guard;
 
 	for (;;) {
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[1].revents)
-			return guard_release(&hold->guard, 0, EXIT_OK);
-		if (read(notices, &count, sizeof(count)) < 0 || !guard_lost(&hold->guard, "the script gets SIGTERM"))
-			continue;
-		if (hold->script >= 0)
-			syscall(SYS_pidfd_send_signal, hold->script, SIGTERM, NULL, 0);
-		return guard_release(&hold->guard, 0, EXIT_LOST);
+		int ms = guard_look(guard, "the script gets SIGTERM");
+		struct pollfd fds[] = { { guard->notices, POLLIN, 0 }, { hold->closed, POLLIN, 0 } };
+
+		if (ms == CHILD_LOST) {
+			if (hold->script >= 0)
+				syscall(SYS_pidfd_send_signal, hold->script, SIGTERM, NULL, 0);
+			return guard_release(guard, 0, EXIT_LOST);
+		}
+		if (poll(fds, 2, ms) > 0 && fds[1].revents)
+			return guard_release(guard, 0, EXIT_OK);
 	}
 }
 
-static int hold_until_closed(struct hold *hold, lockshm_t *segment)
+static int take_and_hold(struct hold *hold, lockshm_t *segment)
 {
-	int status, notices;
+	int status;
 
 	if (!guard_acquire(&hold->guard, segment, &status))
 		return status;
-	notices = guard_notices(&hold->guard, &status);
-	if (notices < 0)
-		return status;
-	/* If lockctl is dead the script never learns that it has the lock. */
-	if (!detach(hold) || write(hold->report_to, "", 1) != 1)
+	if (!detach(hold) || !leave_session(hold))
 		return guard_release(&hold->guard, 0, EXIT_FAILED);
-	close(hold->report_to);
-	return keep(hold, notices);
+	return hold_until_closed(hold);
 }
 
-static int help_script(struct hold *hold, pid_t parent)
+/** In the keeper. */
+static int keep(void *arg)
 {
+	struct hold *hold = arg;
 	lockshm_t *segment;
 	int status;
 
 	signals_cancel(&hold->guard.canceller);
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent || !leave_script(hold))
+	signals_unblock();
+	if (!leave_script(hold))
 		return EXIT_FAILED;
-	status = open_to_act(&segment, hold->guard.name, hold->guard.any_owner);
+	status = guard_open(&hold->guard, &segment);
 	if (status)
 		return status;
-	status = hold_until_closed(hold, segment);
+	status = take_and_hold(hold, segment);
 	lockshm_close(segment);
 	return status;
 }
 
 /* --- lockctl ------------------------------------------------------------------------------------------ */
 
-static int status_of(pid_t helper)
+static int start_keeper(struct hold *hold)
 {
-	int status;
-
-	while (waitpid(helper, &status, 0) < 0)
-		if (errno != EINTR)
-			return EXIT_FAILED;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_BY_SIGNAL + WTERMSIG(status);
-}
-
-static int await_helper(int report, pid_t helper)
-{
-	char byte;
-	ssize_t n;
-
-	while ((n = read(report, &byte, 1)) < 0 && errno == EINTR)
-		;
-	return n == 1 ? EXIT_OK : status_of(helper);
-}
-
-static int start_helper(struct hold *hold)
-{
-	pid_t parent = getpid(), helper;
-	int report[2];
-
-	signal(SIGCHLD, SIG_DFL);
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		message("cannot make a pipe: %s%s", strerror(errno), limit_of(errno));
-		return EXIT_FAILED;
-	}
 	hold->script = (int)syscall(SYS_pidfd_open, getppid(), 0);
-	hold->report_to = report[1];
-	helper = fork();
-	if (helper == 0)
-		_exit(help_script(hold, parent));
-	close(report[1]);
-	if (helper > 0)
-		return await_helper(report[0], helper);
-	message("cannot start a process: %s%s", strerror(errno), limit_of(errno));
-	return EXIT_FAILED;
+	hold->guard.front = keeper_front();
+	return keeper_run(hold->guard.front, keep, hold);
 }
 
 static void default_tag(struct guard *guard)
@@ -319,5 +275,5 @@ int lockctl_hold(int argc, char **argv)
 	if (hold.unlock)
 		return unbind_descriptor(&hold);
 	status = bind_descriptor(&hold);
-	return status ? status : start_helper(&hold);
+	return status ? status : start_keeper(&hold);
 }

@@ -108,12 +108,20 @@ struct guard {
 	int64_t cooldown_ns;
 	int64_t every_ns; /**< of once: the period, counted from @granted_ns; 0 = @cooldown_ns applies */
 	int64_t granted_ns;
+	int64_t ttl_ns;      /**< of a renewal */
+	int64_t max_hold_ns; /**< no renewal beyond that time after the grant; 0 = no bound */
+	int64_t renew_ns;    /**< the next renewal, or LOCKSHM_FOREVER */
+	int64_t watch_ns;    /**< begin to watch for its loss */
+	int notices;         /**< eventfd: the lock may be lost; -1 = not watched yet */
 	int conflict_status;
 	bool escaped;
 	bool any_owner;
 	bool keep;    /**< until the last descendant of the command has ended */
 	bool retry;   /**< no cooldown after a failed command */
 	bool announce; /**< report a wait and its end */
+	bool no_create;
+	struct front *front;
+	struct child_watch *watch;
 	struct lockshm_request request;
 	struct lockshm_report report;
 	lockshm_canceller_t canceller;
@@ -122,7 +130,7 @@ struct guard {
 	bool lost;
 };
 #define GUARD_INIT                                                                                                     \
-	{ .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT,                                              \
+	{ .notices = -1, .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT,                                              \
 	  .report = LOCKSHM_REPORT_INIT, .canceller = LOCKSHM_CANCELLER_INIT, .hold = LOCKSHM_HOLD_INIT }
 
 /** Values of the long options; those of one command alone follow GUARD_OPTION_END. */
@@ -134,6 +142,7 @@ enum guard_option {
 	GUARD_GLOBAL,
 	GUARD_KEEP,
 	GUARD_MAX_HOLD,
+	GUARD_NO_CREATE,
 	GUARD_REDIS_POLICY,
 	GUARD_ROBUST,
 	GUARD_TAG,
@@ -145,6 +154,7 @@ enum guard_option {
 	{ "any-owner", no_argument, NULL, GUARD_ANY_OWNER }, { "conflict-exit-code", required_argument, NULL, 'E' },   \
 	{ "escaped", no_argument, NULL, GUARD_ESCAPED }, { "global", no_argument, NULL, GUARD_GLOBAL },                \
 	{ "help", no_argument, NULL, 'h' }, { "max-hold", required_argument, NULL, GUARD_MAX_HOLD },                   \
+	{ "no-create", no_argument, NULL, GUARD_NO_CREATE },                                                           \
 	{ "redis-policy", required_argument, NULL, GUARD_REDIS_POLICY }, { "tag", required_argument, NULL, GUARD_TAG }, \
 	{ "ttl", required_argument, NULL, 't' }
 #define GUARD_SHORTS "t:E:h"
@@ -162,14 +172,15 @@ int guard_main(struct guard *guard, int argc, char **argv, const char *shorts, c
 /** The tag, unless --tag gave one: @path without its directory. */
 void guard_default_tag(struct guard *guard, const char *path);
 
-/** Open the segment, take the lock, run the command under it.  Return: the exit status of lockctl. */
+/** Open the segment, take the lock, run the command under it, in a keeper.  Return: the exit status of lockctl. */
 int guard_run(struct guard *guard);
+/** Open the segment, or make it.  Return: 0, or the exit status after a message. */
+int guard_open(const struct guard *guard, lockshm_t **segment);
 /** Take the lock.  Return: false = not taken, and @status set after a message. */
 bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status);
-/** Get notices of the loss of the lock.  Return: an eventfd, or -1: the lock is released, and @status set. */
-int guard_notices(struct guard *guard, int *status);
-/** Is the lock lost?  If so, a message ends with @effect. */
-bool guard_lost(struct guard *guard, const char *effect);
+/** Renew the lease if it is time; watch the lock.  Return: the time of the next call, as of child_watch.look(); with
+ *  CHILD_LOST there was a message that ends with @effect. */
+int guard_look(struct guard *guard, const char *effect);
 /** Return: the exit status, which is @status unless the lock had been lost. */
 int guard_release(struct guard *guard, int64_t cooldown_ns, int status);
 

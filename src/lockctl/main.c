@@ -18,6 +18,7 @@
 /* Of run, seat, once and hold. */
 #define COMMAND_LINE "  -c, --command 'CMD'      run CMD by /bin/sh -c\n"
 #define SHARED_LINE "  -s, --shared             hold it together with other shared holders\n"
+#define NO_CREATE_LINE "  --no-create              fail if there is no such segment, instead of making it\n"
 #define WAIT_LINE "  -w, --wait DUR           longest wait for the lock (5s); 0 = try once, inf = no bound\n"
 #define TAG_LINE "  --tag T                  shown in listings and to the next holder (the name of the command)\n"
 #define CONFLICT_LINES                                                                                                 \
@@ -69,7 +70,7 @@ static const struct command commands[] = {
 	{ "hold", lockctl_hold,
 	  "NAME KEY --fd N [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
 	  "                    [--robust [--acknowledge]] [--global [--redis-policy fail|wait|local-only]]\n"
-	  "                    [--escaped] [--any-owner]\n"
+	  "                    [--escaped] [--no-create] [--any-owner]\n"
 	  "       lockctl hold --fd N -u",
 	  "hold a lock as long as a descriptor of a script is open",
 	  "  --fd N                   descriptor, open for writing: exec 9>/dev/null; lockctl hold ... --fd 9\n"
@@ -77,7 +78,7 @@ static const struct command commands[] = {
 	  "  -t, --ttl DUR|none       lease, renewed while it is held (30s); none = strict\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the descriptor is open)\n"
 	  "  --tag T                  shown in listings and to the next holder (the name of the script)\n"
-	  CONFLICT_LINES ROBUST_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE
+	  CONFLICT_LINES ROBUST_LINES GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE
 	  "  -u, --unlock             release what this descriptor holds, also if other processes have it open\n" },
 	{ "ls", lockctl_ls,
 	  "[NAME [--pid P] [--waiting] [--min-age DUR] [--sort key|age|waiters] [--internal]]\n"
@@ -91,8 +92,8 @@ static const struct command commands[] = {
 	  FORMAT_LINES },
 	{ "once", lockctl_once,
 	  "NAME KEY --every DUR [--retry-on-failure] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
-	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
-	  "                    [--] CMD... | -c 'CMD'",
+	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--no-create]\n"
+	  "                    [--any-owner] [--] CMD... | -c 'CMD'",
 	  "run a command at most once in a period, or skip it",
 	  "  --every DUR              the period, counted from the start of the command\n"
 	  "  --retry-on-failure       a command that failed does not count\n"
@@ -101,7 +102,7 @@ static const struct command commands[] = {
 	  TAG_LINE
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status of a run that is skipped (0)\n"
-	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
+	  GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner gets LOST",
 	  "  --token T                token of the hold, as show prints it or the holder has it\n"
@@ -111,8 +112,8 @@ static const struct command commands[] = {
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
 	  "                   [-E CODE] [--robust [--acknowledge]] [--keep-for-children]\n"
-	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
-	  "                   [--] CMD... | -c 'CMD'",
+	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--no-create]\n"
+	  "                   [--any-owner] [--] CMD... | -c 'CMD'",
 	  "run a command while holding a lock",
 	  SHARED_LINE WAIT_LINE
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
@@ -120,16 +121,16 @@ static const struct command commands[] = {
 	  "  --cooldown DUR           keep the key closed that much longer after the command has ended\n"
 	  TAG_LINE CONFLICT_LINES ROBUST_LINES
 	  "  --keep-for-children      hold it until all processes that the command started have ended\n"
-	  GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
+	  GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "seat", lockctl_seat,
 	  "NAME KEY [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
-	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--any-owner]\n"
-	  "                    [--] CMD... | -c 'CMD'",
+	  "                    [--global [--redis-policy fail|wait|local-only]] [--escaped] [--no-create]\n"
+	  "                    [--any-owner] [--] CMD... | -c 'CMD'",
 	  "run a command in one process of many; when it ends, in the next",
 	  "  -w, --wait DUR           longest wait for the seat (inf)\n"
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (none = strict)\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
-	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE ANY_OWNER_LINE COMMAND_LINE },
+	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE COMMAND_LINE },
 	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
 	  "show one lock: holders, queue, damage mark, and its state in Redis",
 	  FORMAT_LINES

@@ -142,14 +142,14 @@ start "$bridge_program" "$seg" -- sleep 100
 service=$pid
 eventually bridge_is $service
 eventually runs $service sleep
-command=$(child $service)
+command=$(command_of $service)
 kill -TERM $service
 ended $service 143
 gone "$command" 2>/dev/null || fail "the command goes on"
 start "$bridge_program" "$seg" -- sleep 100
 service=$pid
 eventually runs $service sleep
-command=$(child $service)
+command=$(command_of $service)
 kill -KILL $service
 ended $service 137
 eventually gone "$command"

@@ -156,11 +156,32 @@ send() { bash -c 'kill -s "$1" "$2"' bash "$1" "$2"; }
 # child PID: the pid of its only child
 child() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 
+# keeper PID: of a lockctl that runs a command, the process that holds the lock
+keeper() { child "$1"; }
+# command_of PID: what a lockctl or a lockshm-bridge runs
+command_of()
+{
+	command_pid=$(child "$1")
+	case $(cat "/proc/$command_pid/comm") in
+	lockshm-keeper) child "$command_pid" ;;
+	*) echo "$command_pid" ;;
+	esac
+}
+
+# kill_lockctl: SIGKILL to the lockctl in $pid, until its keeper has ended as well; that one's pid is in $keeper
+kill_lockctl()
+{
+	keeper=$(keeper "$pid")
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	eventually gone "$keeper"
+}
+
 # Conditions for eventually.
 held() { [ -n "$(field 8 holder "$1")" ]; }
 not_held() { [ -z "$(field 8 holder "$1")" ]; }
 waiters() { [ "$(field 6 lock "$1")" = "$2" ]; }
 finished() { gone "$1" || state_is "$1" Z; }
 gone() { ! kill -0 "$1"; }
-runs() { [ "$(cat "/proc/$(child "$1")/comm")" = "$2" ]; }
+runs() { [ "$(cat "/proc/$(command_of "$1")/comm")" = "$2" ]; }
 state_is() { grep -q "^State:[[:space:]]*$2" "/proc/$1/status"; }

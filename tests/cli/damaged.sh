@@ -140,7 +140,7 @@ expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 4
 start "$LOCKCTL" run "$seg" key -t none -- sleep 100 2>"$dir/truncated"
 eventually held key
 eventually runs "$pid" sleep
-command=$(child "$pid")
+command=$(command_of "$pid")
 : >"$file"
 ended "$pid" 1
 grep -q "lockctl: a segment was truncated while it was in use" "$dir/truncated" || fail "no message"

@@ -102,7 +102,7 @@ grep -q "lockctl: hold $seg: 'key' was lost, token .*; the script gets SIGTERM" 
 start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key
 expect 3 $sh -c '"$LOCKCTL" hold "$seg" key --fd 9 -w 0 9>/dev/null'
-says stderr "held exclusively by pid $pid (sleep)"
+says stderr "held exclusively by pid $(keeper "$pid") (sleep)"
 expect 75 $sh -c '"$LOCKCTL" hold "$seg" key --fd 9 -w 20ms -E 75 9>/dev/null'
 for sig in TERM KILL; do
 	start "$LOCKCTL" hold "$seg" key --fd 9 -w inf 9>/dev/null
@@ -132,6 +132,6 @@ if ${CC:-cc} -o "$dir/lock" "$dir/lock.c" 2>/dev/null; then
 	says stderr "another process has locked the file of descriptor 9: use a file of your own"
 	expect 0 $sh -c '"$LOCKCTL" hold "$seg" other --fd 9 9>"$dir/own"'
 fi
-expect 1 lockctl hold "$seg-no" key --fd 9 9>/dev/null
+expect 1 lockctl hold "$seg-no" key --fd 9 --no-create 9>/dev/null
 says stderr "lockctl: hold $seg-no: "
 expect 0 lockctl verify "$seg"

@@ -48,11 +48,11 @@ shape ".segment == \"/$seg\" and (keys == [\"locks\", \"segment\"])"
 shape '.locks | length == 1'
 shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and .damaged == false and .previous == null'
 shape '.locks[0].holders | length == 1'
-shape ".locks[0].holders[0] | .pid == $holder and .tid == $holder and .tag == \"owner\" and .mode == \"exclusive\""
+shape ".locks[0].holders[0] | .pid == $(keeper "$holder") and .tid == .pid and .tag == \"owner\" and .mode == \"exclusive\""
 shape '.locks[0].holders[0] | (.token | type == "number" and . > 0) and .alive == true and .cooling == false'
 shape '.locks[0].holders[0] | .age_ms >= 0 and .expires_in_ms > 0 and .expires_in_ms <= 30000'
 shape '.locks[0].waiters | length == 1'
-shape ".locks[0].waiters[0] | .pid == $waiter and .tid == $waiter and .tag == \"true\" and .mode == \"shared\""
+shape ".locks[0].waiters[0] | .pid == $(keeper "$waiter") and .tid == .pid and .tag == \"true\" and .mode == \"shared\""
 shape '.locks[0] | .waiters[0].ticket > .holders[0].token and .waiters[0].waiting_ms >= 0'
 json show "$seg" key
 shape ".segment == \"/$seg\" and .key == \"key\" and (.holders | length == 1) and (.waiters | length == 1)"
@@ -79,12 +79,11 @@ ended "$strict" 143
 start "$LOCKCTL" run "$seg" damaged --robust --tag died -- sleep 100
 eventually held damaged
 token=$(field 8 holder damaged)
-kill -KILL "$pid"
-wait "$pid" 2>/dev/null
+kill_lockctl
 expect 0 lockctl sweep "$seg"
 json show "$seg" damaged
 shape '.damaged == true and .holders == [] and .mode == null'
-shape ".previous | del(.age_ms) == {status: \"OWNER_DIED\", pid: $pid, tid: $pid, tag: \"died\", token: $token}"
+shape ".previous | del(.age_ms) == {status: \"OWNER_DIED\", pid: $keeper, tid: $keeper, tag: \"died\", token: $token}"
 shape ".previous.age_ms >= 0"
 expect 0 lockctl run "$seg" damaged -w 0 -- true
 says stderr "the damage mark stays: lockctl ack clears it"

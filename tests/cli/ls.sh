@@ -18,14 +18,17 @@ expect 0 lockctl ls "$seg" --porcelain
 silent stdout
 
 start "$LOCKCTL" run "$seg" user:42 --tag owner -- sleep 100
-holder=$pid
+front=$pid
 eventually held user:42
+holder=$(keeper "$front")
 start "$LOCKCTL" run "$seg" user:42 -s -w inf --tag - -- true
-first=$pid
+first_front=$pid
 eventually waiters user:42 1
+first=$(keeper "$first_front")
 start "$LOCKCTL" run "$seg" user:42 -w inf -- true
-second=$pid
+second_front=$pid
 eventually waiters user:42 2
+second=$(keeper "$second_front")
 
 expect 0 lockctl ls "$seg" --porcelain
 matches "lock user:42 7 exclusive 1 2 - - - - - -"
@@ -55,10 +58,10 @@ says stdout "holders  0"
 expect 0 lockctl show "$seg" unknown --porcelain
 matches "lock unknown 7 - 0 0 - - - - - -"
 
-kill -TERM "$holder"
-ended "$holder" 143
-ended "$first" 0
-ended "$second" 0
+kill -TERM "$front"
+ended "$front" 143
+ended "$first_front" 0
+ended "$second_front" 0
 expect 0 lockctl ls "$seg" --porcelain
 silent stdout
 
@@ -66,7 +69,7 @@ silent stdout
 start "$LOCKCTL" run "$seg" strict -t none -- sleep 100
 eventually held strict
 expect 0 lockctl show "$seg" strict --porcelain
-matches "holder strict 6 exclusive $pid $pid 1 $number $number - sleep"
+matches "holder strict 6 exclusive $(keeper "$pid") $(keeper "$pid") 1 $number $number - sleep"
 kill -TERM "$pid"
 ended "$pid" 143
 
@@ -113,20 +116,20 @@ expect 0 lockctl run "$seg" cool -w 0 -- true
 
 # Which requests of which process, behind which holder: --pid, --waiting, --min-age, --sort.
 start "$LOCKCTL" run "$seg" a -s --tag reader -- sleep 100
-reader=$pid
 eventually held a
+reader=$(keeper "$pid")
 start "$LOCKCTL" run "$seg" a -s --tag reader -- sleep 100
 two_hold() { [ "$(field 5 lock a)" = 2 ]; }
 eventually two_hold
 start "$LOCKCTL" run "$seg" a -w inf --tag writer -- true
-writer=$pid
 eventually waiters a 1
+writer=$(keeper "$pid")
 start "$LOCKCTL" run "$seg" a -s -w inf --tag late -- true
-late=$pid
 eventually waiters a 2
+late=$(keeper "$pid")
 start "$LOCKCTL" run "$seg" b --tag other -- sleep 100
-other=$pid
 eventually held b
+other=$(keeper "$pid")
 expect 0 lockctl ls "$seg" --waiting
 equal lines "$(wc -l <"$dir/stdout")" 3
 grep -Eq "^a +waits +$writer \(writer\) +exclusive +[0-9.]+ m?s +- +$reader \(reader\) and 1 more$" "$dir/stdout" || fail "row of the writer"
@@ -188,11 +191,11 @@ eventually waiters right 1
 eventually waiters same 1
 expect 0 lockctl ls "$seg" --waiting
 inner() { field 5 waiter "$1"; }
-{ grep -Fx "circle of waits: $(inner left) (inner) waits for 'left' of $one (sh), which runs $(inner right) (inner), which\
- waits for 'right' of $other (sh), which runs $(inner left) (inner)" "$dir/stdout" ||
-	grep -Fx "circle of waits: $(inner right) (inner) waits for 'right' of $other (sh), which runs $(inner left) (inner), which\
- waits for 'left' of $one (sh), which runs $(inner right) (inner)" "$dir/stdout"; } >/dev/null || fail "no circle of two"
-says stdout "circle of waits: $(inner same) (inner) waits for 'same' of $same (sh), which runs $(inner same) (inner)"
+{ grep -Fx "circle of waits: $(inner left) (inner) waits for 'left' of $(keeper "$one") (sh), which runs $(inner right) (inner), which\
+ waits for 'right' of $(keeper "$other") (sh), which runs $(inner left) (inner)" "$dir/stdout" ||
+	grep -Fx "circle of waits: $(inner right) (inner) waits for 'right' of $(keeper "$other") (sh), which runs $(inner left) (inner), which\
+ waits for 'left' of $(keeper "$one") (sh), which runs $(inner right) (inner)" "$dir/stdout"; } >/dev/null || fail "no circle of two"
+says stdout "circle of waits: $(inner same) (inner) waits for 'same' of $(keeper "$same") (sh), which runs $(inner same) (inner)"
 equal circles "$(grep -c circle "$dir/stdout")" 2
 for waiter in $(inner left) $(inner right) $(inner same); do
 	kill -TERM "$waiter"
@@ -234,7 +237,7 @@ widest()
 		awk '/0000/ { if (length($0) > n) n = length($0) } END { print n + 0 }'
 }
 for columns in 120 80 60 40 20 10; do
-	for option in "" "--pid $pid"; do
+	for option in "" "--pid $(keeper "$pid")"; do
 		[ "$(widest $columns "$option")" -le $columns ] || fail "COLUMNS=$columns $option: a row has $(widest $columns "$option")"
 		[ "$(widest $columns "$option")" -ge 8 ] || fail "COLUMNS=$columns $option: no row"
 	done

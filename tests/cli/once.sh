@@ -32,12 +32,11 @@ expect 0 lockctl once "$seg" other --every 1h -c "echo other >>'$dir/other'"
 start "$LOCKCTL" once "$seg" long --every 1h --tag nightly -- sleep 100
 eventually held long
 expect 0 lockctl once "$seg" long --every 1h -- sh -c "$job" "$dir/ran"
-says stderr "'long' skipped: held exclusively by pid $pid (nightly), token $(field 8 holder long), thread lockctl, for "
+says stderr "'long' skipped: held exclusively by pid $(keeper "$pid") (nightly), token $(field 8 holder long), thread lockshm-keeper, for "
 equal runs "$(runs)" 1
 
 # A killed run does not count: the next call runs.
-kill -KILL "$pid"
-wait "$pid" 2>/dev/null
+kill_lockctl
 expect 0 lockctl once "$seg" long --every 1h -- sh -c "$job" "$dir/ran"
 equal runs "$(runs)" 2
 expect 9 lockctl once "$seg" long --every 1h -E 9 -- true

@@ -26,13 +26,14 @@ says stderr "lockctl: release $seg: no hold of 'key' has token $((token + 1))"
 expect 1 lockctl release "$seg" other --token "$token"
 held key || fail "a wrong token ended the hold"
 kill -0 "$pid" || fail "the holder ended"
+keeper=$(keeper "$pid")
 expect 0 lockctl release "$seg" key --token "$token"
 silent stderr
 ended "$pid" 4
 # Its command may still be running.
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder overran its lease or was ended by an operator: "
-says stdout "pid $pid (sleep), "
+says stdout "pid $keeper (sleep), "
 says stdout " ago, token $token"
 
 # ack: no damage mark, then one, then none again.
@@ -41,8 +42,7 @@ equal ack "$(cat "$dir/stdout")" "no damage mark"
 start "$LOCKCTL" run "$seg" key --robust --tag victim -- sleep 100
 eventually held key
 token=$(field 8 holder key)
-kill -KILL "$pid"
-wait "$pid" 2>/dev/null
+kill_lockctl
 
 # sweep frees the slot of the dead owner and leaves the damage mark for the next holder.
 expect 0 lockctl sweep "$seg"
@@ -50,16 +50,16 @@ expect 0 lockctl sweep "$seg"
 expect 0 lockctl sweep "$seg"
 equal swept "$(cat "$dir/stdout")" 0
 expect 0 lockctl show "$seg" key --porcelain
-grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $pid $pid [0-9]+ $token victim" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
+grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $keeper $keeper [0-9]+ $token victim" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
 expect 0 lockctl show "$seg" key
-says stdout "damage   an earlier holder died inside: pid $pid (victim), "
+says stdout "damage   an earlier holder died inside: pid $keeper (victim), "
 says stdout "lockctl ack clears the mark"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
 equal damaged "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
-says stdout "cleared: an earlier holder died inside: pid $pid (victim), "
+says stdout "cleared: an earlier holder died inside: pid $keeper (victim), "
 says stdout " ago, token $token"
 expect 0 lockctl ack "$seg" key
 equal ack "$(cat "$dir/stdout")" "no damage mark"

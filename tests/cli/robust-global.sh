@@ -18,8 +18,7 @@ dies()
 {
 	start "$LOCKCTL" run "$seg" key --robust --global --tag victim -- sleep 100
 	eventually held key
-	kill -KILL "$pid"
-	wait "$pid" 2>/dev/null
+	kill_lockctl
 	eventually is_free
 }
 # shellcheck disable=SC2016 # expanded by the command
@@ -30,16 +29,16 @@ says stdout "OK"
 dies
 next
 says stdout "OWNER_DIED 0"
-says stderr "an earlier holder died inside: $pid@"
+says stderr "an earlier holder died inside: $keeper@"
 says stderr "lockctl ack clears it"
 expect 0 lockctl show "$other" key
 says stdout "damaged: a holder died: host "
-says stdout ", pid $pid"
+says stdout ", pid $keeper"
 expect 0 lockctl show "$other" key --porcelain
-grep -q "^redis-damage	.*	OWNER_DIED	$pid	[0-9]*$" "$dir/stdout" || fail "no line redis-damage"
+grep -q "^redis-damage	.*	OWNER_DIED	$keeper	[0-9]*$" "$dir/stdout" || fail "no line redis-damage"
 if command -v jq >/dev/null; then
 	expect 0 lockctl show "$other" key --json
-	jq -e ".redis[0].damage.status == \"OWNER_DIED\" and .redis[0].damage.pid == $pid" <"$dir/stdout" >/dev/null ||
+	jq -e ".redis[0].damage.status == \"OWNER_DIED\" and .redis[0].damage.pid == $keeper" <"$dir/stdout" >/dev/null ||
 		fail "JSON of show"
 fi
 expect 0 lockctl ack "$other" key

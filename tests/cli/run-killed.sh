@@ -9,7 +9,7 @@ start "$LOCKCTL" run "$seg" key -t 1h --tag victim -- sleep 100
 victim=$pid
 eventually held key
 eventually runs "$victim" sleep
-command=$(child "$victim")
+command=$(command_of "$victim")
 start "$LOCKCTL" run "$seg" key -w inf -- sleep 0
 next=$pid
 eventually waiters key 1
@@ -24,7 +24,7 @@ victim=$pid
 eventually held key
 kill -KILL "$victim"
 wait "$victim" 2>/dev/null
-expect 5 lockctl run "$seg" key -w 0 -- sh -c 'exit 5'
+expect 5 lockctl run "$seg" key -w 20s -- sh -c 'exit 5'
 silent stderr
 
 # The same for a shared holder, a strict hold, and a waiter in between that is killed too.

@@ -33,7 +33,7 @@ done
 start "$LOCKCTL" run "$seg" key -- sleep 100 2>/dev/null
 eventually held key
 eventually runs "$pid" sleep
-command=$(child "$pid")
+command=$(command_of "$pid")
 kill -STOP "$command"
 eventually state_is "$command" T
 expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
@@ -54,25 +54,33 @@ kill -0 "$first" || fail "lockctl left its command"
 touch "$dir/go"
 ended "$first" 4
 
-# Stopped for longer than its lease: the next request is granted, and the command gets SIGTERM after SIGCONT.
+# Its keeper is stopped for longer than the lease: the next request is granted, and the command gets SIGTERM after SIGCONT.
+# lockctl itself may be stopped for as long as it likes.
 start "$LOCKCTL" run "$seg" key -t 200ms -- bash "$dir/command" "$dir/third" 2>"$dir/run-stderr"
 eventually line_is "$dir/third" ready
 kill -STOP "$pid"
 eventually state_is "$pid" T
+expect 3 lockctl run "$seg" key -w 1s -- true
+line_is "$dir/third" ready || fail "the command got SIGTERM although the lock is held"
+kill -CONT "$pid"
+keeper=$(keeper "$pid")
+kill -STOP "$keeper"
+eventually state_is "$keeper" T
 expect 0 lockctl run "$seg" key -w 20s -- true
 silent stderr
 line_is "$dir/third" ready || fail "the command got SIGTERM too early"
-kill -CONT "$pid"
+kill -CONT "$keeper"
 ended "$pid" 4
 line_is "$dir/third" TERM || fail "the command did not get SIGTERM"
 
 # Stopped for longer than its lease, without waiters: still held.
 start "$LOCKCTL" run "$seg" key -t 200ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 12' sh "$dir/end"
 eventually held key
-kill -STOP "$pid"
+keeper=$(keeper "$pid")
+kill -STOP "$keeper"
 overdue() { [ "$(field 10 holder key)" -lt 0 ]; }
 eventually overdue
-kill -CONT "$pid"
+kill -CONT "$keeper"
 in_time() { [ "$(field 10 holder key)" -gt 0 ]; }
 eventually in_time
 touch "$dir/end"
@@ -93,13 +101,14 @@ says stderr "--max-hold needs a lease"
 start "$LOCKCTL" run "$seg" key -t 200ms -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 0' sh "$dir/over" \
 	2>"$dir/run-stderr"
 eventually held key
-kill -STOP "$pid"
-eventually state_is "$pid" T
+keeper=$(keeper "$pid")
+kill -STOP "$keeper"
+eventually state_is "$keeper" T
 expect 0 lockctl run "$seg" key -w 20s -- true
-command=$(child "$pid")
+command=$(command_of "$pid")
 touch "$dir/over"
 eventually state_is "$command" Z
-kill -CONT "$pid"
+kill -CONT "$keeper"
 ended "$pid" 4
 grep -q "'key' was lost, token" "$dir/run-stderr" || fail "message: $(cat "$dir/run-stderr")"
 expect 0 lockctl verify "$seg"

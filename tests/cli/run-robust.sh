@@ -15,11 +15,10 @@ lines() { equal lines "$(wc -l <"$dir/stdout" | tr -d ' ')" "$1"; }
 die()
 {
 	start "$LOCKCTL" run "$seg" key --tag victim "$@" -- sleep 100 2>/dev/null
-	victim=$pid
 	eventually held key
 	token=$(field 8 holder key)
-	kill -KILL "$victim"
-	wait "$victim" 2>/dev/null
+	kill_lockctl
+	victim=$keeper
 }
 
 expect 0 lockctl create "$seg"
@@ -84,11 +83,12 @@ says stdout LOCKSHM_STATUS=OK
 # Ended by an operator.
 start "$LOCKCTL" run "$seg" key --robust -- sleep 100 2>/dev/null
 eventually held key
+keeper=$(keeper "$pid")
 expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
 ended "$pid" 4
 lock_environment --robust --acknowledge
 says stdout LOCKSHM_STATUS=TOOK_OVER_EXPIRED
-says stdout "LOCKSHM_PREVIOUS_PID=$pid"
+says stdout "LOCKSHM_PREVIOUS_PID=$keeper"
 
 expect 2 lockctl run "$seg" key --acknowledge -- true
 expect 0 lockctl verify "$seg"

@@ -77,7 +77,7 @@ ended "$pid" 0
 start "$LOCKCTL" run "$seg" key -t 500ms -- sleep 100
 eventually held key
 eventually runs "$pid" sleep
-command=$(child "$pid")
+command=$(command_of "$pid")
 kill -STOP "$command"
 eventually state_is "$command" T
 token=$(field 8 holder key)

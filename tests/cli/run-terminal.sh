@@ -21,6 +21,8 @@ at_terminal()
 	exec 9>"$dir/keys"
 }
 
+# The process that was started: the parent of the holder.
+front() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$(field 5 holder key)/status"; }
 line_is() { [ "$(tail -n 1 "$dir/log" 2>/dev/null)" = "$1" ]; }
 
 cat >"$dir/command" <<'END'
@@ -43,7 +45,7 @@ printf '\003' >&9
 twice() { [ "$(grep -c INT "$dir/log")" -ge 2 ]; }
 eventually twice
 # lockctl processes its signals in order, so after this one all earlier ones are done.
-lockctl_pid=$(field 5 holder key)
+lockctl_pid=$(front)
 kill -TERM "$lockctl_pid"
 eventually line_is TERM
 exec 9>&-
@@ -54,7 +56,7 @@ equal "signals" "$(tr '\n' ' ' <"$dir/log")" "ready INT QUIT INT TERM "
 rm "$dir/log"
 at_terminal "exec '$LOCKCTL' run '$seg' key -- bash '$dir/command' '$dir/log'"
 eventually line_is ready
-lockctl_pid=$(field 5 holder key)
+lockctl_pid=$(front)
 kill -KILL "$script"
 eventually grep -q HUP "$dir/log"
 eventually gone "$lockctl_pid"
@@ -82,7 +84,7 @@ echo "ended \$?" >>'$dir/log'
 END
 at_terminal "exec bash '$dir/session'"
 eventually line_is "stopped 148"
-lockctl_pid=$(field 5 holder key)
+lockctl_pid=$(front)
 eventually state_is "$lockctl_pid" T
 touch "$dir/go"
 eventually line_is CONT

@@ -6,9 +6,19 @@
 # The lock is free again whatever the command did.
 free() { equal "holds of key" "$(lockctl show "$seg" key --porcelain | wc -l)" 1; }
 
-expect 1 lockctl run "$seg" key -- true
-says stderr "lockctl: run $seg: "
-says stderr "lockctl create"
+# Without a segment it is made; --no-create and --global, which needs one with Redis, refuse.
+for option in --no-create --global; do
+	expect 1 lockctl run "$seg" key $option -- true
+	says stderr "lockctl: run $seg: "
+	says stderr "lockctl create"
+done
+for command in "run $seg key -- true" "once $seg key --every 1ms -- true" "seat $seg key -- true"; do
+	# shellcheck disable=SC2086
+	expect 0 lockctl $command
+	silent stderr
+	expect 0 lockctl rm "$seg"
+done
+expect 0 sh -c 'exec 9>/dev/null; "$0" hold "$1" key --fd 9; "$0" rm "$1"' "$LOCKCTL" "$seg"
 expect 0 lockctl create "$seg"
 
 # The command's own status, output and input.
@@ -78,7 +88,7 @@ holder=$pid
 eventually held key
 expect 3 lockctl run "$seg" key -w 0 -- touch "$dir/ran"
 says stderr "lockctl: run $seg: 'key' not obtained: "
-says stderr ": held exclusively by pid $holder (sleep), token $(field 8 holder key), thread lockctl, for "
+says stderr ": held exclusively by pid $(keeper "$holder") (sleep), token $(field 8 holder key), thread lockshm-keeper, for "
 says stderr "; unless renewed its lease ends in "
 says stderr "; -w waits longer"
 expect 3 lockctl run "$seg" key -w 50ms -- touch "$dir/ran"
@@ -148,13 +158,13 @@ touch "$dir/go"
 ended "$waiting" 6
 free
 # Lost meanwhile, and ended by a signal meanwhile.
-no_child() { [ -z "$(child "$1")" ]; }
 for end in lost TERM; do
-	rm -f "$dir/go"
-	start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & exit 0" "$dir/go" 2>"$dir/kept"
+	rm -f "$dir/go" "$dir/go.pid"
+	start "$LOCKCTL" run "$seg" key --keep-for-children -- sh -c "{ $job; } >/dev/null 2>&1 & echo \$\$ >\"\$0.pid\"" "$dir/go" \
+		2>"$dir/kept"
 	waiting=$pid
-	eventually held key
-	eventually no_child "$waiting"
+	eventually [ -s "$dir/go.pid" ]
+	eventually gone "$(cat "$dir/go.pid")"
 	if [ $end = lost ]; then
 		expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
 		ended "$waiting" 4

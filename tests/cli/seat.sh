@@ -3,7 +3,7 @@
 # seat.sh - one of many processes runs the command; whichever way it ends, the next one does
 . "$(dirname "$0")/common.sh"
 
-seated() { [ "$(field 5 holder seat)" = "$1" ]; }
+seated() { [ "$(field 5 holder seat)" = "$(keeper "$1")" ]; }
 
 expect 0 lockctl create "$seg"
 set --
@@ -19,7 +19,7 @@ seated "$1" || fail "the first one has no seat"
 equal "end of the lease" "$(field 10 holder seat)" -
 # Those that wait report it, with the present holder; the first has nothing to report.
 [ ! -s "$dir/log1" ] || fail "the first one reports something: $(cat "$dir/log1")"
-grep -q "^lockctl: seat $seg: 'seat': waits: held exclusively by pid $1 (worker 1), token " "$dir/log2" || fail "log of the second"
+grep -q "^lockctl: seat $seg: 'seat': waits: held exclusively by pid $(keeper "$1") (worker 1), token " "$dir/log2" || fail "log of the second"
 
 # lockctl is killed, its command is killed, the command is asked to end, an operator ends the hold.
 kill -KILL "$1"
@@ -28,7 +28,7 @@ eventually seated "$2"
 eventually ran 2
 grep -q "'seat': taken after a wait" "$dir/log2" || fail "the second does not report its seat"
 eventually runs "$2" sleep
-kill -KILL "$(child "$2")"
+kill -KILL "$(command_of "$2")"
 ended "$2" 137
 eventually seated "$3"
 eventually ran 3

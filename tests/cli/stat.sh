@@ -110,8 +110,7 @@ expect 2 lockctl stat --json
 says stderr "NAME is missing"
 expect 2 lockctl stat "$seg" "$seg.b"
 expect 2 lockctl stat --openmetrics ""
-kill -KILL "$pid"
-ended "$pid" 137
+kill_lockctl
 equal "locks_busy, the holder is dead" "$(value locks_busy)" 0
 equal locks_left "$(value locks_left)" 1
 equal "oldest_hold_ns, the holder is dead" "$(value oldest_hold_ns)" 0
