@@ -74,6 +74,20 @@ static bool option_number(const char *name, const zval *value, zend_long least, 
 	return true;
 }
 
+/** A string that C gets: a null byte would cut it.  Return: false: an exception. */
+bool lk_option_text(const char *name, const zval *value, uint32_t argument)
+{
+	if (Z_TYPE_P(value) != IS_STRING) {
+		zend_argument_value_error(argument, "must have as \"%s\" a string", name);
+		return false;
+	}
+	if (CHECK_ZVAL_NULL_PATH(value)) {
+		zend_argument_value_error(argument, "must not contain any null bytes in \"%s\"", name);
+		return false;
+	}
+	return true;
+}
+
 static bool option_group(struct lockshm_create_options *options, const zval *value, uint32_t argument)
 {
 	const struct group *group = NULL;
@@ -85,6 +99,8 @@ static bool option_group(struct lockshm_create_options *options, const zval *val
 		options->group = (gid_t)number;
 		return true;
 	}
+	if (!lk_option_text("group", value, argument))
+		return false;
 	group = getgrnam(Z_STRVAL_P(value));
 	if (!group) {
 		zend_argument_value_error(argument, "has an unknown \"group\": %s", Z_STRVAL_P(value));
@@ -144,6 +160,10 @@ bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argu
 		return true;
 	ZEND_HASH_FOREACH_STR_KEY_VAL(given, name, value) {
 		ZVAL_DEREF(value);
+		if (name && CHECK_NULL_PATH(ZSTR_VAL(name), ZSTR_LEN(name))) {
+			zend_argument_value_error(argument, "must not contain any null bytes in the name of an option");
+			return false;
+		}
 		if (!option(create, name ? ZSTR_VAL(name) : "(a number)", value, argument))
 			return false;
 	} ZEND_HASH_FOREACH_END();

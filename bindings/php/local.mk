@@ -110,9 +110,12 @@ EXTRA_DIST += \
 	%D%/tests/phpt/arguments.phpt \
 	%D%/tests/phpt/ends.phpt \
 	%D%/tests/phpt/errors.phpt \
+	%D%/tests/phpt/fibers.phpt \
+	%D%/tests/phpt/forks.phpt \
 	%D%/tests/phpt/holds.phpt \
 	%D%/tests/phpt/info.phpt \
 	%D%/tests/phpt/many-waits.phpt \
+	%D%/tests/phpt/nul.phpt \
 	%D%/tests/phpt/once.phpt \
 	%D%/tests/phpt/processes.phpt \
 	%D%/tests/phpt/seat.phpt \

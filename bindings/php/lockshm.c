@@ -17,12 +17,33 @@ ZEND_TSRMLS_CACHE_DEFINE()
 
 #define DEFAULT_WAIT "20"
 
+/** C gets the text, and a null byte would cut it. */
+static bool is_text(const zend_ini_entry *entry, const zend_string *value)
+{
+	if (!value || !CHECK_NULL_PATH(ZSTR_VAL(value), ZSTR_LEN(value)))
+		return true;
+	zend_error(E_WARNING, "%s must not contain any null bytes; it is not changed", ZSTR_VAL(entry->name));
+	return false;
+}
+
+static PHP_INI_MH(on_update_text)
+{
+	return is_text(entry, new_value) ? OnUpdateString(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage) : FAILURE;
+}
+
+static PHP_INI_MH(on_update_bool)
+{
+	return is_text(entry, new_value) ? OnUpdateBool(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage) : FAILURE;
+}
+
 static PHP_INI_MH(on_update_wait)
 {
 	double kept = stage == ZEND_INI_STAGE_STARTUP ? zend_strtod(DEFAULT_WAIT, NULL) : LK_G(session_wait);
 	const char *end;
 	double seconds = zend_strtod(ZSTR_VAL(new_value), &end);
 
+	if (!is_text(entry, new_value))
+		return FAILURE;
 	if (end == ZSTR_VAL(new_value) || *end || !(seconds >= 0 && seconds <= 86400)) {
 		zend_error(E_WARNING, "lockshm.session_wait must be between 0 and 86400 seconds, \"%s\" given; it stays %g",
 			   ZSTR_VAL(new_value), kept);
@@ -32,13 +53,13 @@ static PHP_INI_MH(on_update_wait)
 }
 
 PHP_INI_BEGIN()
-	STD_PHP_INI_ENTRY("lockshm.segment", "", PHP_INI_SYSTEM | PHP_INI_PERDIR, OnUpdateString, segment,
+	STD_PHP_INI_ENTRY("lockshm.segment", "", PHP_INI_SYSTEM | PHP_INI_PERDIR, on_update_text, segment,
 			  zend_lockshm_globals, lockshm_globals)
-	STD_PHP_INI_ENTRY("lockshm.session_handler", "files", PHP_INI_ALL, OnUpdateString, session_handler,
+	STD_PHP_INI_ENTRY("lockshm.session_handler", "files", PHP_INI_ALL, on_update_text, session_handler,
 			  zend_lockshm_globals, lockshm_globals)
 	STD_PHP_INI_ENTRY("lockshm.session_wait", DEFAULT_WAIT, PHP_INI_ALL, on_update_wait, session_wait,
 			  zend_lockshm_globals, lockshm_globals)
-	STD_PHP_INI_BOOLEAN("lockshm.session_global", "0", PHP_INI_ALL, OnUpdateBool, session_global,
+	STD_PHP_INI_BOOLEAN("lockshm.session_global", "0", PHP_INI_ALL, on_update_bool, session_global,
 			    zend_lockshm_globals, lockshm_globals)
 PHP_INI_END()
 

@@ -153,6 +153,7 @@ bool lk_request_key(struct lockshm_request *request, zend_string *key, uint32_t 
 bool lk_request_timeout(struct lockshm_request *request, double seconds, bool endless, uint32_t argument);
 bool lk_request_lease(struct lockshm_request *request, double seconds, bool strict, bool renew, uint32_t argument);
 bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argument);
+bool lk_option_text(const char *name, const zval *value, uint32_t argument);
 void lk_create_end(struct lk_create *create);
 
 /* redis.c */

@@ -23,10 +23,8 @@ bool lk_request_policy(struct lockshm_request *request, const zend_string *polic
 
 static bool text(const char *name, const zval *value, uint32_t argument, const char **out)
 {
-	if (Z_TYPE_P(value) != IS_STRING) {
-		zend_argument_value_error(argument, "must have as \"%s\" a string", name);
+	if (!lk_option_text(name, value, argument))
 		return false;
-	}
 	*out = Z_STRVAL_P(value);
 	return true;
 }
@@ -42,8 +40,7 @@ static bool list(const char *name, const zval *value, uint32_t argument, zval *j
 	zval_ptr_dtor(joined);
 	php_implode(comma, Z_ARRVAL_P(value), joined);
 	zend_string_release(comma);
-	*out = Z_STRVAL_P(joined);
-	return !EG(exception);
+	return !EG(exception) && text(name, joined, argument, out);
 }
 
 static bool policy(struct lockshm_create_options *options, const zval *value, uint32_t argument)

@@ -108,6 +108,19 @@ static bool only_reads(void)
 	return false;
 }
 
+/** Is the hold of the session this process's?  If not, a warning says why the session is not @done. */
+static bool still_holds(const struct lk_session *session, const char *done)
+{
+	int code = lockshm_check(&session->hold, NULL);
+
+	if (code >= 0)
+		return true;
+	php_error_docref(NULL, E_WARNING, "The session is not %s: %s", done,
+			 code == LOCKSHM_LOST ? "its lock was lost, and another request has or had it" :
+						"its lock is that of the parent process");
+	return false;
+}
+
 /** Hold the session until it is closed.  Return: false: refused, and a warning says why. */
 static bool hold_to_read(struct lk_session *session, zend_string *id)
 {
@@ -118,7 +131,7 @@ static bool hold_to_read(struct lk_session *session, zend_string *id)
 		return false;
 	}
 	if (holds(session, id) && session->mode >= mode)
-		return lockshm_check(&session->hold, NULL) >= 0;
+		return still_holds(session, "read");
 	release(session);
 	return take(session, id, mode);
 }
@@ -126,15 +139,9 @@ static bool hold_to_read(struct lk_session *session, zend_string *id)
 /** Only what was read under the hold may be written. */
 static bool may_write(const struct lk_session *session, zend_string *id)
 {
-	int code = LOCKSHM_NOT_HELD;
-
 	if (holds(session, id) && session->mode == LOCKSHM_EXCLUSIVE)
-		code = lockshm_check(&session->hold, NULL);
-	if (code >= 0)
-		return true;
-	php_error_docref(NULL, E_WARNING, "The session is not written: %s",
-			 code == LOCKSHM_LOST ? "its lock was lost, and another request has or had it" :
-						"this process does not hold its lock");
+		return still_holds(session, "written");
+	php_error_docref(NULL, E_WARNING, "The session is not written: this process does not hold its lock");
 	return false;
 }
 

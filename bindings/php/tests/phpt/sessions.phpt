@@ -212,7 +212,7 @@ int(0)
 bool(true)
 string(6) "n|i:1;"
 -- the child of a fork
-string(95) "Warning: session_write_close(): The session is not written: this process does not hold its lock"
+string(98) "Warning: session_write_close(): The session is not written: its lock is that of the parent process"
 int(-9)
 string(6) "n|i:1;"
 string(9) "exclusive"
