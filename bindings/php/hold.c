@@ -34,12 +34,18 @@ static void unlist(struct lk_hold *hold)
 	hold->listed = false;
 }
 
+/** The script broke off: a hold that got its lease after the grant is not to outlive that. */
+static bool broke_off(const struct lk_hold *hold)
+{
+	return CG(unclean_shutdown) && hold->lease_ns == LOCKSHM_FOREVER;
+}
+
 /** How long the key stays closed after a hold that was not released by the script. */
 static int64_t end_cooldown_ns(const struct lk_hold *hold)
 {
 	int64_t ns = 0;
 
-	if (hold->end == LK_END_OUTLIVE)
+	if (hold->end == LK_END_OUTLIVE && !broke_off(hold))
 		lockshm_check(&hold->hold, &ns);
 	else if (hold->end == LK_END_COOLDOWN)
 		ns = hold->closed_until_ns - lk_now_ns();

@@ -82,12 +82,14 @@ EXTRA_DIST += \
 	%D%/packages/symfony/tests-upstream/StoreTest.php \
 	%D%/packages/symfony/tests-upstream/bootstrap.php \
 	%D%/packages/symfony/tests/BundleTest.php \
+	%D%/packages/symfony/tests/EdgesTest.php \
 	%D%/packages/symfony/tests/HostsTest.php \
 	%D%/packages/symfony/tests/LockTest.php \
 	%D%/packages/symfony/tests/ReadmeTest.php \
 	%D%/packages/symfony/tests/StoreFactoryTest.php \
 	%D%/packages/symfony/tests/bootstrap.php \
 	%D%/packages/testing/Child.php \
+	%D%/packages/testing/Edges.php \
 	%D%/packages/testing/Hosts.php \
 	%D%/packages/testing/Readme.php \
 	%D%/packages/testing/Script.php \

@@ -91,8 +91,8 @@ struct options {
 /** The parameters from "lease" on; @first is the number of "lease". */
 static bool apply_options(struct lockshm_request *request, const struct options *options, uint32_t first)
 {
-	if (options->outlive && (options->strict || request->mode != LOCKSHM_EXCLUSIVE)) {
-		zend_argument_value_error(first + 3, "must be false for a shared hold and one without a lease");
+	if (options->outlive && request->mode != LOCKSHM_EXCLUSIVE) {
+		zend_argument_value_error(first + 3, "must be false for a shared hold");
 		return false;
 	}
 	if (!lk_request_lease(request, options->lease, options->strict, options->renew && !options->outlive, first))

@@ -51,7 +51,8 @@ namespace Lockshm {
          * @param bool $renew the lease is renewed while the process lives; it has 0.2 s at least then
          * @param float|null $maxHold renewal ends after this time
          * @param bool $outlive if it is not released the key stays closed until the lease would have ended, also after
-         *                      the request; not renewed; not if the process is killed
+         *                      the request; not renewed; not if the process is killed.  With $lease null: until the end
+         *                      that renew() gave it, and not after a fatal error
          * @param bool $robust previous() reports a writer that died inside or overran its lease
          * @param string|null $tag shown to others; up to 30 bytes
          * @param bool $global exclude the other hosts with the same Redis, too; the key has up to 640 bytes

@@ -53,7 +53,7 @@ struct lk_segment {
 /** What the end of a hold does that the script did not release. */
 enum lk_end {
 	LK_END_RELEASE,
-	LK_END_OUTLIVE,  /* closed until the lease would have ended */
+	LK_END_OUTLIVE,  /* closed until the lease would have ended, if it has one */
 	LK_END_COOLDOWN, /* closed until closed_until_ns */
 };
 

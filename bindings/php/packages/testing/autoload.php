@@ -7,6 +7,7 @@ declare(strict_types=1);
 namespace Lockshm\Testing;
 
 require_once __DIR__.'/Child.php';
+require_once __DIR__.'/Edges.php';
 require_once __DIR__.'/Hosts.php';
 require_once __DIR__.'/Readme.php';
 require_once __DIR__.'/Script.php';

@@ -18,7 +18,7 @@ attempt(fn() => $locks->exclusive('a', lease: 1e12));
 attempt(fn() => $locks->exclusive('a', lease: 0.1));
 attempt(fn() => $locks->tryExclusive('a', 0.1));
 attempt(fn() => $locks->shared('a', outlive: true));
-attempt(fn() => $locks->exclusive('a', lease: null, outlive: true));
+attempt(fn() => $locks->exclusive('a', lease: null, outlive: true)->remaining());
 attempt(fn() => $locks->exclusive('a', maxHold: 5, renew: false));
 attempt(fn() => $locks->tryShared('a', maxHold: -5));
 attempt(fn() => $locks->exclusive('a', tag: str_repeat('t', 31)));
@@ -62,8 +62,8 @@ ValueError: Lockshm\Locks::exclusive(): Argument #3 ($lease) must be between 0.0
 ValueError: Lockshm\Locks::exclusive(): Argument #3 ($lease) must be between 0.001 and 315360000 seconds, 1.0e+12 given
 ValueError: Lockshm\Locks::exclusive(): Argument #3 ($lease) must be at least 0.2 seconds to be renewed, or "renew" false; 0.1 given
 ValueError: Lockshm\Locks::tryExclusive(): Argument #2 ($lease) must be at least 0.2 seconds to be renewed, or "renew" false; 0.1 given
-ValueError: Lockshm\Locks::shared(): Argument #6 ($outlive) must be false for a shared hold and one without a lease
-ValueError: Lockshm\Locks::exclusive(): Argument #6 ($outlive) must be false for a shared hold and one without a lease
+ValueError: Lockshm\Locks::shared(): Argument #6 ($outlive) must be false for a shared hold
+returned NULL
 ValueError: Lockshm\Locks::exclusive(): Argument #5 ($maxHold) must be null where no lease is renewed
 ValueError: Lockshm\Locks::tryShared(): Argument #4 ($maxHold) must be between 0.001 and 315360000 seconds, -5 given
 ValueError: Lockshm\Locks::exclusive(): Argument #8 ($tag) must be at most 30 bytes long, 31 given

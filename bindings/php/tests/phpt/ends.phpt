@@ -39,13 +39,16 @@ var_dump($locks->isLocked('cool'), $locks->holders('cool')[0]->state, $locks->ho
 $locks->exclusive('short', lease: 60, outlive: true)->release();
 var_dump($locks->isLocked('short'));
 
-foreach (['leak', 'exit', 'fatal', 'memory', 'exception', 'outlive'] as $how) {
+foreach (['leak', 'exit', 'fatal', 'memory', 'exception', 'outlive', 'outlive fatal', 'later', 'later fatal', 'never'] as $how) {
     $child = new Child(function () use ($locks, $how) {
         ini_set('display_errors', '0');
         ini_set('memory_limit', '16M');
-        $GLOBALS['leak'] = $locks->exclusive($how, lease: 60, outlive: $how === 'outlive');
+        [$kind, $end] = explode(' ', "$how $how");
+        $lease = in_array($kind, ['later', 'never'], true) ? null : 60;
+        $GLOBALS['leak'] = $locks->exclusive($how, lease: $lease, outlive: in_array($kind, ['outlive', 'later', 'never'], true));
+        $kind === 'later' && $GLOBALS['leak']->renew(60); // it has a lease now
         $GLOBALS['cycle'] = [&$GLOBALS['cycle'], $GLOBALS['leak']];
-        match ($how) {
+        match ($end) {
             'exit' => exit(3),
             'fatal' => eval('class Broken implements Iterator {}'),
             'memory' => str_repeat('x', 32 << 20),
@@ -80,3 +83,7 @@ fatal: 255, free
 memory: 255, free
 exception: 255, free
 outlive: 0, cooling
+outlive fatal: 255, cooling
+later: 0, cooling
+later fatal: 255, free
+never: 0, free

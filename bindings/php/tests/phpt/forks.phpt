@@ -12,7 +12,7 @@ $locks = segment();
 $hold = $locks->exclusive('report', lease: 60);
 $shared = $locks->shared('prices', lease: 60);
 $lasting = $locks->exclusive('lasting', lease: 60, outlive: true);
-$strict = $locks->exclusive('strict', lease: null);
+$strict = $locks->exclusive('strict', lease: null, outlive: true);
 $ends = $hold->remaining();
 
 $in_child = function ($socket) use ($locks, $hold, $shared, $lasting, $strict) {

@@ -10,30 +10,40 @@ use Lockshm\Hold;
 use Lockshm\Locks;
 use Lockshm\LostException;
 use Lockshm\NotHeldException;
+use Lockshm\SegmentException;
 use Lockshm\TimeoutException;
 use Symfony\Component\Lock\BlockingSharedLockStoreInterface;
 use Symfony\Component\Lock\BlockingStoreInterface;
+use Symfony\Component\Lock\Exception\InvalidArgumentException;
+use Symfony\Component\Lock\Exception\InvalidTtlException;
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Exception\LockExpiredException;
+use Symfony\Component\Lock\Exception\LockStorageException;
 use Symfony\Component\Lock\Key;
 
 /**
  * A store of symfony/lock over one segment of liblockshm.
  *
- * A lock ends by release(), when its TTL has run out and another request wants it, with its Key object, with the
- * request, and with the process, however that ends.  A TTL is never renewed but by Lock::refresh(); a lock without one
- * is strict.  A blocking acquire waits in the queue of the lock, in arrival order, without polling.
+ * A lock ends by release(), when its TTL has run out and another request wants it, and with the process, however that
+ * ends.  If its Key is gone without a release (autoRelease: false) it stays for its TTL, also after the request; without
+ * a TTL, as a read lock, and after a fatal error it ends then.  A TTL is never renewed but by Lock::refresh(); a lock
+ * without one is strict.  A blocking acquire waits in the queue of the lock, in arrival order, without polling.
  *
  * The Key of a lock that is held cannot be serialised: the hold belongs to this process.  In a child made by fork()
  * nothing is held.
  */
 final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockStoreInterface
 {
-    /** Shortest lease of the library, in seconds. */
-    private const TTL_MIN = 0.001;
+    /** Shortest and longest time of the library, in seconds. */
+    private const TIME_MIN = 0.001;
+    private const TIME_MAX = 315360000.0;
+
+    /** Longest key across hosts. */
+    private const KEY_MAX = 640;
 
     private readonly Locks $locks;
     private readonly string $state;
+    private readonly ?float $wait;
 
     /**
      * @param Locks|string|null $segment the segment, or its name; null = that of the setting lockshm.segment
@@ -41,18 +51,16 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
      * @param bool              $global  exclude the other hosts with the same Redis, too: the segment was made with Redis
      *                                   (lockctl create --redis), and a lockshm-bridge serves it on each host
      *
-     * @throws \Lockshm\SegmentException the segment cannot be opened or made
-     * @throws \ValueError               $segment is no name of a segment, or $wait is negative or not a number
+     * @throws LockStorageException     the segment cannot be opened or made
+     * @throws InvalidArgumentException $segment is no name of a segment, or $wait is negative or not a number
      */
-    public function __construct(
-        Locks|string|null $segment = null,
-        private readonly ?float $wait = null,
-        private readonly bool $global = false,
-    ) {
+    public function __construct(Locks|string|null $segment = null, ?float $wait = null, private readonly bool $global = false)
+    {
         if (null !== $wait && !($wait >= 0)) {
-            throw new \ValueError(sprintf('wait: %s is no time to wait: seconds, or null for no bound.', $wait));
+            throw new InvalidArgumentException("wait: $wait is no time to wait: seconds, or null for no bound.");
         }
-        $this->locks = $segment instanceof Locks ? $segment : Locks::open($segment);
+        $this->wait = $wait > self::TIME_MAX ? null : $wait;
+        $this->locks = $segment instanceof Locks ? $segment : self::open($segment);
         $this->state = self::class.':'.$this->locks->name();
     }
 
@@ -84,18 +92,27 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     }
 
     /**
-     * Lets the lock end $ttl seconds from now, unless it is put off again.
+     * Lets the lock end $ttl seconds from now, unless it is put off again; ten years at most.
      *
      * A TTL that had run out is put off, too, as long as no other request has taken the lock in between.
      *
-     * @throws LockConflictedException the lock is not held any more
+     * @throws LockConflictedException the lock is not held by this process any more, or never was
      * @throws LockExpiredException    $ttl has run out already
+     * @throws InvalidTtlException     $ttl is not a number
      */
     public function putOffExpiration(Key $key, float $ttl): void
     {
+        if (is_nan($ttl)) {
+            throw new InvalidTtlException("The TTL of \"$key\" is not a number.");
+        }
+        if (!$key->hasState($this->state)) {
+            throw new LockConflictedException("\"$key\" is not held: it was not acquired, or released.");
+        }
         $key->reduceLifetime($ttl);
-        if (null === $this->renewed($key, max($ttl, self::TTL_MIN))) {
-            throw new LockConflictedException("\"$key\" was taken by another request after its TTL, or released.");
+        try {
+            $key->getState($this->state)->renew(min(max($ttl, self::TIME_MIN), self::TIME_MAX));
+        } catch (LostException|NotHeldException $ended) {
+            throw new LockConflictedException("\"$key\" is not held: {$ended->getMessage()}.", $ended->getCode(), $ended);
         }
         $this->refuseExpired($key);
     }
@@ -134,16 +151,28 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
         return $this->locks;
     }
 
+    /** @throws InvalidArgumentException|LockStorageException */
+    private static function open(?string $segment): Locks
+    {
+        try {
+            return Locks::open($segment);
+        } catch (\ValueError $wrong) {
+            throw new InvalidArgumentException($wrong->getMessage(), 0, $wrong);
+        } catch (SegmentException $broken) {
+            throw new LockStorageException($broken->getMessage(), $broken->getCode(), $broken);
+        }
+    }
+
     /** @param float|null $wait 0.0 = try once, null = no bound */
     private function acquire(Key $key, ?float $wait, bool $shared): void
     {
-        $hold = $this->renewed($key, null);
         try {
+            $hold = $this->held($key);
             $hold = $hold ? $this->changed($hold, $key, $wait, $shared) : $this->taken($key, $wait, $shared);
-            $key->setState($this->state, $hold);
         } catch (TimeoutException $busy) {
             throw new LockConflictedException($busy->getMessage(), $busy->getCode(), $busy);
         }
+        $key->setState($this->state, $hold);
         $key->markUnserializable();
         $this->refuseExpired($key);
     }
@@ -151,53 +180,46 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
     /** Without a lease, since the TTL comes with putOffExpiration() only. */
     private function taken(Key $key, ?float $wait, bool $shared): Hold
     {
+        $name = self::keyOf((string) $key);
+
         return $shared
-            ? $this->locks->shared((string) $key, timeout: $wait, lease: null, global: $this->global)
-            : $this->locks->exclusive((string) $key, timeout: $wait, lease: null, global: $this->global);
+            ? $this->locks->shared($name, timeout: $wait, lease: null, global: $this->global)
+            : $this->locks->exclusive($name, timeout: $wait, lease: null, outlive: true, global: $this->global);
     }
 
+    /** The hold in the other mode, or as it is, without an end as if taken now. */
     private function changed(Hold $hold, Key $key, ?float $wait, bool $shared): Hold
     {
-        if ($shared) {
-            $hold->downgrade();
-
-            return $hold;
-        }
         try {
-            $hold->upgrade();
+            $shared ? $hold->downgrade() : $hold->upgrade();
+            $hold->renew();
 
             return $hold;
         } catch (BusyException $busy) {
             if (0.0 === $wait) {
                 throw $busy;
             }
+        } catch (LostException|NotHeldException) {
+            // Lost just now: as if it had not been held.
         }
         // Two readers that keep their holds while they wait to become writers would wait for each other.
         $this->delete($key);
 
-        return $this->taken($key, $wait, false);
+        return $this->taken($key, $wait, $shared);
     }
 
-    /**
-     * The hold of this key with a new end, or null if there is none any more.
-     *
-     * @param float|null $ttl null = without an end, as it was taken
-     */
-    private function renewed(Key $key, ?float $ttl): ?Hold
+    /** The hold of this key, or null if it has none in this process any more. */
+    private function held(Key $key): ?Hold
     {
-        if (!$key->hasState($this->state)) {
-            return null;
-        }
-        $hold = $key->getState($this->state);
-        try {
-            $hold->renew($ttl);
+        $hold = $key->hasState($this->state) ? $key->getState($this->state) : null;
 
-            return $hold;
-        } catch (LostException|NotHeldException) {
-            $key->removeState($this->state);
+        return $hold?->isHeld() ? $hold : null;
+    }
 
-            return null;
-        }
+    /** A resource without a name, or with one that is no key of the library, is locked by its digest. */
+    private static function keyOf(string $resource): string
+    {
+        return '' === $resource || \strlen($resource) > self::KEY_MAX ? 'sha256:'.hash('sha256', $resource) : $resource;
     }
 
     private function refuseExpired(Key $key): void

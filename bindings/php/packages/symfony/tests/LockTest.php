@@ -11,6 +11,7 @@ use Lockshm\Testing\Child;
 use Lockshm\Testing\Script;
 use Lockshm\Testing\Segment;
 use PHPUnit\Framework\TestCase;
+use Symfony\Component\Lock\Exception\InvalidArgumentException;
 use Symfony\Component\Lock\Exception\LockAcquiringException;
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Exception\LockExpiredException;
@@ -243,31 +244,92 @@ final class LockTest extends TestCase
         serialize($key);
     }
 
-    public function testAForkedChildHoldsNothing(): void
+    public function testAForkedChildHoldsNothingAndIsToldWhy(): void
     {
         $lock = $this->lock();
         $lock->acquire();
         $child = Child::run(function (Child $test) use ($lock): void {
             $test->send($lock->isAcquired() ? 'held' : 'not held');
+            foreach ([null, 60.0] as $ttl) {
+                try {
+                    $lock->refresh($ttl);
+                } catch (LockConflictedException $refused) {
+                    $test->send(str_replace($this->resource, 'NAME', $refused->getMessage()));
+                }
+            }
             $lock->release();
             $test->send($lock->acquire() ? 'held' : 'refused');
+            $lock = null;
         });
         $child->receive('not held');
+        for ($i = 0; $i < 2; ++$i) {
+            $this->assertStringContainsString('a hold of the parent process', $child->receive());
+        }
         $child->receive('refused');
         $child->end();
         $this->assertTrue($lock->isAcquired());
+        $this->assertEqualsWithDelta(3600, Segment::open()->holders($this->resource)[0]->expiresIn, 1800);
     }
 
-    public function testALockThatIsNotReleasedEndsWithItsProgram(): void
+    /** @dataProvider endsOfAProgram */
+    public function testALockThatIsNotReleasedHasItsTtlAfterItsProgram(?float $ttl, bool $autoRelease, string $end, bool $stays): void
     {
         $held = Script::run(__DIR__.'/bootstrap.php', sprintf(
-            '$lock = (new Symfony\Component\Lock\LockFactory(new Lockshm\Symfony\LockshmStore(%s)))->createLock(%s, 300, false);'
-                .'echo $lock->acquire() ? "held" : "refused"; $cycle = (object) ["lock" => $lock]; $cycle->itself = $cycle;',
+            '$lock = (new Symfony\Component\Lock\LockFactory(new Lockshm\Symfony\LockshmStore(%s)))->createLock(%s, %s, %s);'
+                .'echo $lock->acquire() ? "held" : "refused"; ini_set("display_errors", "0"); %s',
             var_export(Segment::name(), true),
-            var_export($this->resource, true)
-        ));
+            var_export($this->resource, true),
+            var_export($ttl, true),
+            var_export($autoRelease, true),
+            self::ENDS[$end]
+        ), 'fatal' === $end ? 255 : 0);
         $this->assertSame('held', $held);
-        $this->assertTrue($this->lock()->acquire());
+        $this->assertSame(!$stays, $this->lock()->acquire());
+    }
+
+    private const ENDS = [
+        'return' => '',
+        'exit' => 'exit;',
+        'cycle' => '$cycle = (object) ["lock" => $lock]; $cycle->itself = $cycle;',
+        'static' => 'final class Registry { public static $it; } Registry::$it = $lock;',
+        'unset' => 'unset($lock);',
+        'fatal' => 'class Broken implements Iterator {}',
+    ];
+
+    public static function endsOfAProgram(): iterable
+    {
+        foreach (array_keys(self::ENDS) as $end) {
+            yield "$end, a TTL, not released" => [300.0, false, $end, 'fatal' !== $end];
+            yield "$end, a TTL, released by its object" => [300.0, true, $end, false];
+            yield "$end, no TTL" => [null, false, $end, false];
+        }
+    }
+
+    public function testAnIntervalIsKeptThoughNoVariableHasTheLock(): void
+    {
+        $granted = [];
+        for ($i = 0; $i < 4; ++$i) {
+            $granted[] = $this->factory()->createLock($this->resource, 300, false)->acquire();
+        }
+        $this->assertSame([true, false, false, false], $granted);
+        $this->assertSame('cooling', Segment::open()->holders($this->resource)[0]->state);
+    }
+
+    public function testABlockingAcquireWaitsForTheEndOfAnInterval(): void
+    {
+        $this->factory()->createLock($this->resource, 0.3, false)->acquire();
+        $this->assertTrue($this->lock(wait: 60)->acquire(true));
+    }
+
+    public function testARefusedPromotionKeepsTheTtlOfTheReader(): void
+    {
+        $lock = $this->lock();
+        $other = $this->lock();
+        $lock->acquireRead();
+        $other->acquireRead();
+        $this->assertFalse($lock->acquire());
+        $this->assertNotNull(Segment::open()->holders($this->resource)[0]->expiresIn);
+        $this->assertTrue($lock->isAcquired());
     }
 
     public function testStoresOfTwoSegmentsAreCombined(): void
@@ -293,7 +355,7 @@ final class LockTest extends TestCase
     /** @dataProvider wrongWaits */
     public function testAWrongWaitIsRefused(float $wait): void
     {
-        $this->expectException(\ValueError::class);
+        $this->expectException(InvalidArgumentException::class);
         $this->expectExceptionMessage('wait');
         new LockshmStore(Segment::name(), $wait);
     }
@@ -306,6 +368,11 @@ final class LockTest extends TestCase
     private function store(?float $wait = null): LockshmStore
     {
         return new LockshmStore(Segment::name(), $wait);
+    }
+
+    private function factory(): LockFactory
+    {
+        return new LockFactory($this->store());
     }
 
     private function lock(?float $ttl = 3600.0, ?float $wait = null): LockInterface
