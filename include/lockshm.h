@@ -49,7 +49,9 @@
  *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
  *  The library never prints, exits, installs a signal handler, opens a connection or sets errno for the caller to read.
  *  It starts one thread for a process and segment, the service thread, and only for auto-renewal, lockshm_notify(),
- *  lockshm_move() to the process, and lockshm_loop_open().  Signals are blocked in it, except those of faults.
+ *  lockshm_move() to the process, and lockshm_loop_open().  A process that has several threads by then gets another one
+ *  for some milliseconds, 100 ms after its first move or loop, which makes the kernel report the process' death to others
+ *  at once; before that the next holder may wait for 10 ms.  Signals are blocked in both, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
  *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
@@ -345,7 +347,7 @@ struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
 	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each */
 	uint32_t requests; /**< holds plus waits at once (16384), 1..262143; every thread reserves a chunk of them */
-	uint32_t owners;   /**< threads that take locks at once, service threads too (1024), 4 KiB each */
+	uint32_t owners;   /**< threads that take locks at once, and processes with moved holds or loops (1024), 4 KiB each */
 	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
@@ -826,9 +828,8 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  *
  * Return: 0; LOCKSHM_LATE (done; the lease has expired, but no request has taken the lock); LOCKSHM_LOST (lost already:
  *         nothing more is written, though a write may have happened at this moment); LOCKSHM_NOT_HELD (as for
- *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block); LOCKSHM_FULL
- *         (owners: the service thread needs a slot); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could
- *         be made).
+ *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL; @fd is not open for writing, or may block);
+ *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no descriptor or thread could be made).
  * Thread-safe.
  * Since: 0.1
  */

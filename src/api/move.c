@@ -16,7 +16,7 @@ LOCKSHM_EXPORT int lockshm_move(lockshm_hold_t *hold, int to)
 	/* The epoch before the reference: in a fresh child process_epoch() resets the count of references. */
 	if (!hold_sealed(h) || h->epoch != process_epoch() || !process_ref_segment(s))
 		return LOCKSHM_NOT_HELD;
-	err = to == LOCKSHM_TO_PROCESS ? service_start(s, NULL) : 0;
+	err = to == LOCKSHM_TO_PROCESS ? service_join(s, NULL) : 0;
 	if (!err)
 		err = hold_move(hold, to);
 	segment_unref(s);

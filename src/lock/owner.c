@@ -23,13 +23,11 @@
 /* Maintained by participant.c.  Defined here, so that its readers do not depend on joining. */
 __thread struct participant *participants_of_thread FAST_TLS;
 
-/* The end of a service thread proves that a kill is pending for each thread of its process.  Make every processor that
- * runs one deliver it before the process counts as dead. */
-static void flush_siblings(void)
+/* The owner with that control word is dead.  A CAS with the generation: it cannot hit the slot's next owner. */
+static bool set_gone(const struct lockshm *s, uint32_t slot, uint64_t c)
 {
-#ifdef SYS_membarrier
-	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-#endif
+	return cas_from((uint64_t *)(uintptr_t)&s->owners[slot].control, c,
+			control_make(control_gen(c), (uint32_t)control_pid(c), control_ns_hash(c), OWNER_GONE));
 }
 
 /* Are its thread numbers valid in this pid namespace?  Without /proc that is unknown. */
@@ -47,7 +45,26 @@ static bool thread_is_gone(const struct shm_owner *o, int32_t pid)
 	       procfs_thread_is_dead(pid, (int32_t)load_relaxed32(&o->tid), load_relaxed(&o->start_time));
 }
 
-static bool active_is_dead(const struct lockshm *s, uint32_t slot, int32_t pid)
+/* The kernel reports the end of a process when all its threads have ended. */
+static bool process_is_gone(const struct shm_owner *o, int32_t pid)
+{
+	return same_namespace(o) && procfs_thread_is_gone(0, pid);
+}
+
+/* The end of a service thread proves that a kill is pending for each thread of its process.  Make every processor that
+ * runs one deliver it before the process counts as dead.  A process that is not registered yet (service/barrier.c) is
+ * reached by a grace period of the kernel only. */
+static void flush_siblings(const struct shm_owner *o, uint32_t flags, int32_t pid)
+{
+#ifdef SYS_membarrier
+	bool slow = flags & OWNER_UNREGISTERED;
+
+	if (!slow || !process_is_gone(o, pid))
+		(void)syscall(SYS_membarrier, slow ? MEMBARRIER_CMD_GLOBAL : MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+#endif
+}
+
+static bool active_is_dead(const struct lockshm *s, uint32_t slot, uint64_t c)
 {
 	const struct shm_owner *o = &s->owners[slot];
 	uint32_t flags = load_acquire32(&o->flags);
@@ -57,14 +74,19 @@ static bool active_is_dead(const struct lockshm *s, uint32_t slot, int32_t pid)
 	if (flags & OWNER_ENDED)
 		return true;
 	if (!(flags & OWNER_EXACT))
-		return thread_is_gone(o, pid);
+		return thread_is_gone(o, control_pid(c));
 	if (!word)
 		return false;
 	life = load_acquire32(word);
 	if (!(life & FUTEX_OWNER_DIED) && (life & FUTEX_TID_MASK) != 0)
 		return false;
-	if (flags & OWNER_PROCESS)
-		flush_siblings();
+	/* A reader hands no hold on. */
+	if (!(flags & OWNER_PROCESS) || s->read_only)
+		return true;
+	flush_siblings(o, flags, control_pid(c));
+	/* Once for all that the process has left. */
+	if (flags & OWNER_UNREGISTERED)
+		(void)set_gone(s, slot, c);
 	return true;
 }
 
@@ -74,7 +96,7 @@ bool owner_slot_is_dead(const struct lockshm *s, uint32_t slot, uint64_t control
 	case OWNER_GONE:
 		return true;
 	case OWNER_ACTIVE:
-		return active_is_dead(s, slot, control_pid(control));
+		return active_is_dead(s, slot, control);
 	case OWNER_CLAIMED:
 		/* Died while joining: no life word yet, only a thread id to look up, in the same namespace. */
 		return control_ns_hash(control) != 0 &&
@@ -109,7 +131,7 @@ bool owner_is_dead(const struct lockshm *s, uint64_t ref)
 	c = load_acquire(&o->control);
 	if (control_gen(c) != owner_ref_gen(ref) || control_state(c) == OWNER_FREE || control_state(c) == OWNER_GONE)
 		return true;
-	return control_state(c) == OWNER_ACTIVE && active_is_dead(s, owner_ref_slot(ref), control_pid(c));
+	return control_state(c) == OWNER_ACTIVE && active_is_dead(s, owner_ref_slot(ref), c);
 }
 
 static bool thread_is_over(const struct shm_owner *o, int32_t pid)
@@ -123,21 +145,20 @@ void owner_probe(const struct lockshm *s, uint64_t ref)
 {
 	const struct shm_owner *o = owner_at(s, owner_ref_slot(ref));
 	uint64_t c = o ? load_acquire(&o->control) : 0;
-	uint32_t *word = o ? life_word(s, owner_ref_slot(ref)) : NULL;
+	uint32_t *word = o ? life_word(s, owner_ref_slot(ref)) : NULL, flags;
 
 	if (!word || s->read_only || control_gen(c) != owner_ref_gen(ref) || control_state(c) != OWNER_ACTIVE ||
-	    !(load_acquire32(&o->flags) & OWNER_EXACT) || active_is_dead(s, owner_ref_slot(ref), control_pid(c)))
+	    !(load_acquire32(&o->flags) & OWNER_EXACT) || active_is_dead(s, owner_ref_slot(ref), c))
 		return;
 	/* Proof is one of: no such thread, or that very thread on its way out.  What /proc shows may be hidden, shifted
 	 * or another namespace's, and a life that the kernel has not flagged must not be ended on weaker evidence. */
 	if (!same_namespace(o) || !thread_is_over(o, control_pid(c)))
 		return;
 	/* As for a flagged life. */
-	if (load_acquire32(&o->flags) & OWNER_PROCESS)
-		flush_siblings();
-	/* A CAS on the word with the generation: it cannot hit the slot's next owner. */
-	if (cas_from((uint64_t *)(uintptr_t)&o->control, c,
-		     control_make(control_gen(c), (uint32_t)control_pid(c), control_ns_hash(c), OWNER_GONE)))
+	flags = load_acquire32(&o->flags);
+	if (flags & OWNER_PROCESS)
+		flush_siblings(o, flags, control_pid(c));
+	if (set_gone(s, owner_ref_slot(ref), c))
 		futex_wake(word, INT_MAX);
 }
 

@@ -186,7 +186,7 @@ struct shm_owner {
 	uint64_t waiting;    /* 24 owner: [gen | index] of the request it waits with, or 0 */
 	uint32_t tid;	     /* 32 owner, in its own namespace */
 	uint32_t life_off;   /* 36 owner: offset of the life word in its page */
-	uint32_t flags;	     /* 40 owner, its process: [reach + 1:24 | 0:4 | OWNER_...:4], see owner_reach() */
+	uint32_t flags;	     /* 40 owner, its process: [reach + 1:24 | 0:3 | OWNER_...:5], see owner_reach() */
 	uint32_t doorbell;   /* 44 add: the service thread sleeps on it while requests of its process wait at the doorbell */
 	uint64_t name[2];    /* 48 owner: the kernel's name of the thread when it joined, NUL-padded */
 	uint64_t counts[OWNER_COUNTERS]; /* 64 owner: events, by enum owner_count */
@@ -195,6 +195,7 @@ struct shm_owner {
 #define OWNER_PROCESS 2u /* stands for the whole process: its service thread */
 #define OWNER_ENDED 8u	 /* left in good order, and through with its life word */
 #define OWNER_ADOPTED 4u /* may own requests in other threads' chunks */
+#define OWNER_UNREGISTERED 16u /* with PROCESS: expedited membarriers do not reach the process yet */
 ASSERT_SIZE(struct shm_owner, 128);
 ASSERT_OFFSET(struct shm_owner, control, 0);
 ASSERT_OFFSET(struct shm_owner, start_time, 8);

@@ -59,7 +59,7 @@ struct lockshm {
 	bool read_only;
 	bool has_doorbells; /* requests may wait for an event loop */
 	struct shm_redis redis; /* checked copy */
-	uint64_t process_uid; /* of the service thread's participant, on which holds of the process depend; 0 = none runs */
+	uint64_t process_uid; /* of the service thread's participant, on which holds of the process depend; 0 = none */
 	uint64_t process_ref; /* its owner_ref.  Both are written with the lock held, and read without. */
 
 	/* Private to this process. */
@@ -153,9 +153,8 @@ static inline bool segment_valid(const struct lockshm *s)
  * thread starts may get the uid of one and the owner_ref of the other; no record of a hold of the first has the second
  * for its owner.
  */
-static inline void segment_set_service(struct lockshm *s, struct renewals *renewals, uint64_t uid, uint64_t ref)
+static inline void segment_set_process(struct lockshm *s, uint64_t uid, uint64_t ref)
 {
-	__atomic_store_n(&s->renewals, renewals, __ATOMIC_RELEASE);
 	store_relaxed(&s->process_ref, ref);
 	store_release(&s->process_uid, uid);
 }

@@ -2,6 +2,8 @@
 # the thread of the library
 liblockshm_internal_la_SOURCES += \
 	%D%/attend.c \
+	%D%/barrier.c \
+	%D%/barrier.h \
 	%D%/loop-lease.c \
 	%D%/loop-many.c \
 	%D%/loop-wait.c \

@@ -123,7 +123,7 @@ static uint32_t take_place(struct waits *all)
 	return place;
 }
 
-/* The service thread runs. */
+/* The service thread has joined. */
 static void begin(struct lockshm_loop *loop)
 {
 	struct lockshm *s = loop->s;
@@ -150,7 +150,7 @@ static int make(struct lockshm_loop *loop, int fd, struct lockshm_error *error)
 		return err;
 	if (!process_ref_segment(loop->s))
 		return error_set(error, LOCKSHM_INVALID, "segment is closed");
-	err = service_start(loop->s, error);
+	err = service_join(loop->s, error);
 	if (!err)
 		err = make_tables(loop->s, error);
 	if (err)

@@ -2,33 +2,36 @@
 /*
  * service.c - the service thread: its start, its loop, its end
  *
- * Its owner slot stands for the process: a hold that was moved to the process depends on the service thread's life
- * word.  All signals are blocked in it, except those of faults.  It sleeps on its doorbell, which calls on holds ring,
- * and on the words of the holds it watches (notify.c).
+ * A call that needs a renewal or a notice starts it and does not wait for it: it finds its work in the list.  For a move
+ * to the process, or a loop, it joins: its owner slot stands for the process, and a hold of the process depends on its
+ * life word.  All signals are blocked in it, except those of faults.  It sleeps on its doorbell, which calls on holds
+ * ring, and on the words of the holds it watches (notify.c).
  */
 #define _GNU_SOURCE
 #include "service/service.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "lock/participant.h"
+#include "service/barrier.h"
 #include "service/waits.h"
 #include "sys/error.h"
 #include "sys/thread.h"
+
+#define REGISTER_AFTER LOCKSHM_MS(100)
+
+enum { JOIN_NOT_ASKED, JOIN_ASKED, JOINED };
 
 struct service {
 	struct renewals renewals; /* first: the handle points to it */
 	struct lockshm *s;
 	pthread_t thread;
-	pthread_cond_t changed; /* started */
-	int started; /* 0 = not yet, 1 = runs, negative = why not */
+	pthread_cond_t changed; /* joined */
+	int joined; /* JOIN_..., or negative: why not */
 	struct lockshm_error error; /* why not, in words */
 	struct participant *self;
-	uint64_t uid, ref; /* of its participant */
+	int64_t register_at; /* the process, see barrier.c; INT64_MAX = that is done */
 	bool stop;
 };
 
@@ -52,7 +55,7 @@ static struct waits *waits_of(const struct service *sv)
 {
 	struct waits *all = __atomic_load_n(&sv->s->waits, __ATOMIC_ACQUIRE);
 
-	return all && waits_are_of(all, sv->self) ? all : NULL;
+	return all && sv->self && waits_are_of(all, sv->self) ? all : NULL;
 }
 
 static void sleep_at_doorbell(struct service *sv, struct futex_watch *watches, unsigned n, int64_t until)
@@ -67,6 +70,31 @@ static void sleep_at_doorbell(struct service *sv, struct futex_watch *watches, u
 	doorbell_wake_up(sv->s, sv->self->slot);
 }
 
+/* The renewals' lock held: a call waits for this.  It is given back meanwhile, as /proc is read. */
+static void join(struct service *sv)
+{
+	struct participant *self = NULL;
+	uint32_t flags = OWNER_PROCESS | barrier_owner_flag();
+	int err;
+
+	pthread_mutex_unlock(&sv->renewals.lock);
+	err = participant_join(sv->s, &self, flags, &sv->error);
+	pthread_mutex_lock(&sv->renewals.lock);
+	sv->self = self;
+	sv->joined = err ? err : JOINED;
+	if (flags & OWNER_UNREGISTERED)
+		sv->register_at = segment_now(sv->s) + REGISTER_AFTER;
+	pthread_cond_broadcast(&sv->changed);
+}
+
+static void register_in_time(struct service *sv)
+{
+	if (segment_now(sv->s) < sv->register_at)
+		return;
+	sv->register_at = INT64_MAX;
+	barrier_register_later();
+}
+
 /* One turn.  False = it is to stop. */
 static bool serve(struct service *sv)
 {
@@ -78,11 +106,15 @@ static bool serve(struct service *sv)
 
 	/* Read the doorbell before everything it may be about: the first loop, too. */
 	watches[0] = (struct futex_watch){ &sv->renewals.doorbell, load_acquire32(&sv->renewals.doorbell) };
+	register_in_time(sv);
 	all = waits_of(sv);
 	if (all)
 		next = waits_attend(all, watches, &n);
 	pthread_mutex_lock(&sv->renewals.lock);
+	if (sv->joined == JOIN_ASKED)
+		join(sv);
 	stop = sv->stop;
+	next = earlier(next, sv->register_at);
 	next = earlier(next, service_renew(sv->s, &sv->renewals, watches, &n));
 	sv->renewals.sleeps_until = next;
 	pthread_mutex_unlock(&sv->renewals.lock);
@@ -98,25 +130,13 @@ static bool serve(struct service *sv)
 static void *service_main(void *arg)
 {
 	struct service *sv = arg;
-	struct participant *self = NULL;
-	int err;
+	struct lockshm *s = sv->s;
 
-#ifdef SYS_membarrier
-	/* Other processes can then make sure that no sibling of a dead service thread runs on, see lock/owner.c. */
-	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-#endif
-	err = participant_join(sv->s, &self, OWNER_PROCESS, &sv->error);
-	pthread_mutex_lock(&sv->renewals.lock);
-	sv->self = self;
-	sv->ref = err ? 0 : self->ref;
-	sv->uid = err ? 0 : self->uid;
-	sv->started = err ? err : 1;
-	pthread_cond_broadcast(&sv->changed);
-	pthread_mutex_unlock(&sv->renewals.lock);
-	while (!err && serve(sv))
+	while (serve(sv))
 		;
-	waits_end(sv->s);
-	participant_leave(sv->s);
+	waits_end(s);
+	participant_leave(s);
+	segment_unref_own(s);
 	return NULL;
 }
 
@@ -145,6 +165,7 @@ static int start_new(struct lockshm *s, struct service **out, struct lockshm_err
 	if (!sv)
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the service thread");
 	sv->s = s;
+	sv->register_at = INT64_MAX;
 	renewals_init(&sv->renewals);
 	init_sync(sv);
 	err = thread_start(&sv->thread, service_main, sv);
@@ -156,57 +177,49 @@ static int start_new(struct lockshm *s, struct service **out, struct lockshm_err
 	return 0;
 }
 
-/* Wait until the thread has its slot, which it takes without the renewals' lock. */
-static int await_start(struct service *sv)
-{
-	int started;
-
-	pthread_mutex_lock(&sv->renewals.lock);
-	while (sv->started == 0)
-		pthread_cond_wait(&sv->changed, &sv->renewals.lock);
-	started = sv->started;
-	pthread_mutex_unlock(&sv->renewals.lock);
-	return started < 0 ? started : 0;
-}
-
-static bool runs(struct lockshm *s)
-{
-	bool it;
-
-	pthread_mutex_lock(&s->lock);
-	it = s->renewals != NULL;
-	pthread_mutex_unlock(&s->lock);
-	return it;
-}
-
-static void set_running(struct lockshm *s, struct service *sv)
-{
-	pthread_mutex_lock(&s->lock);
-	segment_set_service(s, &sv->renewals, sv->uid, sv->ref);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* s->starting held, so that no other thread sees a service thread that failed to start. */
+/* s->starting held. */
 static int start_one(struct lockshm *s, struct lockshm_error *error)
 {
 	struct service *sv = NULL;
 	int err;
 
-	if (runs(s))
+	if (__atomic_load_n(&s->renewals, __ATOMIC_ACQUIRE))
 		return 0;
+	barrier_register_at_once();
 	err = start_new(s, &sv, error);
 	if (err)
 		return err;
-	err = await_start(sv);
-	if (!err) {
-		set_running(s, sv);
-		return 0;
+	pthread_mutex_lock(&s->lock);
+	s->refs++;
+	s->own_refs++;
+	__atomic_store_n(&s->renewals, &sv->renewals, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+/* s->starting held, so that no other call asks meanwhile; and a reference to @s, so that the thread stays. */
+static int join_one(struct lockshm *s, struct lockshm_error *error)
+{
+	struct service *sv = service_of(s->renewals);
+	int joined;
+
+	pthread_mutex_lock(&sv->renewals.lock);
+	sv->joined = JOIN_ASKED;
+	renewals_ring(&sv->renewals);
+	while (sv->joined == JOIN_ASKED)
+		pthread_cond_wait(&sv->changed, &sv->renewals.lock);
+	joined = sv->joined;
+	pthread_mutex_unlock(&sv->renewals.lock);
+	if (joined < 0) {
+		if (error)
+			*error = sv->error;
+		return joined;
 	}
-	pthread_join(sv->thread, NULL);
-	if (error)
-		*error = sv->error;
-	destroy(sv);
-	return err;
+	pthread_mutex_lock(&s->lock);
+	segment_set_process(s, sv->self->uid, sv->self->ref);
+	barrier_update_flag(s);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
 }
 
 /* The caller has taken it out of the handle, so no other call finds it. */
@@ -273,13 +286,10 @@ static const struct process_hooks hooks = {
 
 /* ---------------------------------------------------------------- start */
 
-int service_start(struct lockshm *s, struct lockshm_error *error)
+static int start(struct lockshm *s, bool join, struct lockshm_error *error)
 {
 	int err, cancel;
 
-	(void)process_epoch(); /* in a forked child: forget the parent's first */
-	if (likely(load_acquire(&s->process_uid) != 0))
-		return 0;
 	process_add_hooks(&hooks);
 	/* Before `starting`: a fork() waits for that with the process-lock, which adding a table takes. */
 	participant_add_hooks();
@@ -287,7 +297,21 @@ int service_start(struct lockshm *s, struct lockshm_error *error)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->starting);
 	err = start_one(s, error);
+	if (!err && join && load_relaxed(&s->process_uid) == 0)
+		err = join_one(s, error);
 	pthread_mutex_unlock(&s->starting);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
+}
+
+int service_start(struct lockshm *s, struct lockshm_error *error)
+{
+	(void)process_epoch(); /* in a forked child: forget the parent's first */
+	return likely(__atomic_load_n(&s->renewals, __ATOMIC_ACQUIRE) != NULL) ? 0 : start(s, false, error);
+}
+
+int service_join(struct lockshm *s, struct lockshm_error *error)
+{
+	(void)process_epoch();
+	return likely(load_acquire(&s->process_uid) != 0) ? 0 : start(s, true, error);
 }

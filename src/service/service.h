@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service.h - the service thread of a process and segment: renewals, notices, process-wide holds
+ * service.h - the service thread of a process and segment: renewals, notices, process-wide holds, loops
  *
- * Started at the first LOCKSHM_AUTO_RENEW, lockshm_notify() or lockshm_move() to the process; ends with the last other
- * thread that takes part once the handle is closed.
+ * Started at the first LOCKSHM_AUTO_RENEW, lockshm_notify(), lockshm_move() to the process or lockshm_loop_open(); ends
+ * with the last other thread that takes part once the handle is closed.
  */
 #ifndef LOCKSHM_SERVICE_SERVICE_H
 #define LOCKSHM_SERVICE_SERVICE_H
@@ -11,13 +11,16 @@
 #include "hold/renewal.h"
 #include "sys/futex.h"
 
-/* Start it unless it runs.  NO_MEMORY, FULL, SYSTEM. */
+/* Start it unless it runs: enough for a renewal or a notice, as it needs no slot for these.  NO_MEMORY, SYSTEM. */
 MUST_CHECK int service_start(struct lockshm *s, struct lockshm_error *error);
+
+/* The same, and wait until it has its slot: for holds of the process.  FULL too. */
+MUST_CHECK int service_join(struct lockshm *s, struct lockshm_error *error);
 
 /* End it, if no other thread of the program takes part: so the holds of the process end now. */
 void service_end_if_alone(struct lockshm *s);
 
-/* Its participant, while it runs. */
+/* Its participant; it has joined. */
 struct participant *service_participant(struct lockshm *s);
 
 /* The renewals' lock held.  Renew what is due, notify of what is lost.  Adds what to sleep on, and returns when to look

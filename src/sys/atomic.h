@@ -118,6 +118,11 @@ static inline uint64_t exchange_zero(uint64_t *p)
 	return __atomic_exchange_n(p, 0, __ATOMIC_SEQ_CST);
 }
 
+static inline uint32_t fetch_and32(uint32_t *p, uint32_t bits)
+{
+	return __atomic_fetch_and(p, bits, __ATOMIC_SEQ_CST);
+}
+
 static inline uint32_t fetch_or32(uint32_t *p, uint32_t bits)
 {
 	return __atomic_fetch_or(p, bits, __ATOMIC_SEQ_CST);

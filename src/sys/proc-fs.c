@@ -138,6 +138,14 @@ uint64_t procfs_start_time(int32_t pid, int32_t tid, bool initial_clock)
 	return initial_clock ? st.start_time : host_ticks(st.start_time);
 }
 
+bool procfs_is_single_thread(void)
+{
+	struct stat st;
+
+	/* A directory has two links, and this one has one more for each thread. */
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
 uint64_t procfs_pid_namespace(void)
 {
 	char self[16], mine[16];

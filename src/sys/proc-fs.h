@@ -10,6 +10,9 @@
  * @initial_clock: this process is known to be in the initial time namespace. */
 uint64_t procfs_start_time(int32_t pid, int32_t tid, bool initial_clock);
 
+/* Has this process one thread?  False also if unknown. */
+bool procfs_is_single_thread(void);
+
 /* Inode of this process' pid namespace; 0 = unknown, or /proc is another namespace's. */
 uint64_t procfs_pid_namespace(void);
 

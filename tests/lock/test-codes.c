@@ -112,7 +112,7 @@ START_TEST(no_hold)
 }
 END_TEST
 
-/* The service thread, or the sweeping one, needs a slot. */
+/* A notice needs none; the service thread of a moved hold, or the sweeping one, does. */
 START_TEST(no_owner_slot)
 {
 	lockshm_hold_t hold;
@@ -123,7 +123,8 @@ START_TEST(no_owner_slot)
 	segment_with(64, 64, 1);
 	make_event();
 	ck_code(take(&hold, "k", X), 0);
-	ck_code(lockshm_notify(&hold, event), LOCKSHM_FULL);
+	ck_code(lockshm_notify(&hold, event), 0);
+	ck_code(lockshm_move(&hold, LOCKSHM_TO_PROCESS), LOCKSHM_FULL);
 	ck_code(lockshm_check(&hold, NULL), 0);
 	pid = fork();
 	if (pid == 0)
