@@ -25,7 +25,9 @@
  *  - A lease cannot stop a holder that overran it from writing to something else.  Send the token with every write and
  *    let the receiver refuse smaller tokens, or call lockshm_check() just before the write.
  *  - A hold belongs to the thread that took it and ends when that thread ends, by exit, exec or signal.
- *    lockshm_move() gives it to the process or to another thread.
+ *    lockshm_move() gives it to the process or to another thread.  A thread that exits has its holds while destructors
+ *    of its data run (pthread_key_create(), tss_create(), thread_local), in all PTHREAD_DESTRUCTOR_ITERATIONS rounds;
+ *    in the last round the library's own may come before others.
  *  - When a thread other than the first of its process calls exec, the kernel does not report the death of its holds.
  *    Requests for the key detect it within 100 ms by checking the owner: a wait every 100 ms and when it times out, and
  *    a try, but no thread more often than every 10 ms; so shorter waits that are repeated detect it as well.  From

@@ -6,15 +6,30 @@
 
 __thread struct guest *guests_of_thread FAST_TLS;
 
+struct join {
+	struct guest *guest;
+	uint64_t process_uid;
+};
+
+/* Its thread takes it no more, or is gone. */
+static void give_back(struct thread_part *part)
+{
+	struct guest *g = caa_container_of(part, struct guest, part);
+
+	segment_unref_own(g->segment);
+	free(g);
+}
+
 /* Process-lock and the segment's lock held. */
 static bool count_in(struct lockshm *s, void *arg)
 {
-	const uint64_t *process_uid = arg;
+	const struct join *j = arg;
 
-	if (load_relaxed(&s->process_uid) != *process_uid)
+	if (load_relaxed(&s->process_uid) != j->process_uid)
 		return false;
 	s->refs++;
 	s->own_refs++;
+	thread_part_begin(s, &j->guest->part, give_back);
 	return true;
 }
 
@@ -23,8 +38,10 @@ static void drop(struct guest **at)
 	struct guest *g = *at;
 
 	*at = g->next;
-	segment_unref_own(g->segment);
-	free(g);
+	pthread_mutex_lock(&g->segment->lock);
+	thread_part_end(&g->part);
+	pthread_mutex_unlock(&g->segment->lock);
+	give_back(&g->part);
 }
 
 /* No hold of the process is left there: a thread that goes from segment to segment keeps one closed one at most. */
@@ -45,18 +62,20 @@ static bool join(struct lockshm *s, uint64_t process_uid)
 	uint64_t epoch = process_epoch();
 	struct guest *g;
 
-	if (participant_expect_exit() != 0)
+	if (thread_expect_end() != 0)
 		return false;
 	participant_add_hooks();
 	participant_forget_inherited(epoch);
 	leave_ended();
 	g = malloc(sizeof(*g));
-	if (!g || !process_visit(s, count_in, &process_uid)) {
+	if (g)
+		*g = (struct guest){ .segment = s, .epoch = epoch, .next = guests_of_thread };
+	if (!g || !process_visit(s, count_in, &(struct join){ g, process_uid })) {
 		free(g);
 		return false;
 	}
-	*g = (struct guest){ s, epoch, guests_of_thread };
 	guests_of_thread = g;
+	thread_parts_give_back(s, false);
 	return true;
 }
 

@@ -16,6 +16,7 @@ struct guest {
 	struct lockshm *segment;
 	uint64_t epoch; /* of the process that made it; a child's differs */
 	struct guest *next; /* of this thread, for other segments */
+	struct thread_part part;
 };
 
 extern __thread struct guest *guests_of_thread FAST_TLS;
@@ -43,7 +44,7 @@ static inline bool guest_known(const struct lockshm *s)
  */
 MUST_CHECK bool guest_join(struct lockshm *s, uint64_t process_uid);
 
-/* ---------------------------------------------------------------- for participant.c */
+/* ---------------------------------------------------------------- for participant.c and thread-end.c */
 
 /* The calling thread is no guest of @s from now on; of no segment. */
 void guest_leave(struct lockshm *s);

@@ -162,9 +162,14 @@ bool life_end(struct participant *p)
 {
 	if (p->life && pthread_mutex_unlock(p->life) != 0)
 		return false;
+	life_unmap(p);
+	return true;
+}
+
+void life_unmap(const struct participant *p)
+{
 	if (p->alias)
 		munmap(p->alias, 2 * LIFE_BYTES);
-	return true;
 }
 
 /* Some C libraries (musl) leave the parent's nodes on the robust list of a forked child, and would write to them when
@@ -179,6 +184,6 @@ void life_forget(const struct participant *p)
 	node = (uintptr_t)head->list.next;
 	if (node >= mutex && node < mutex + sizeof(pthread_mutex_t))
 		head->list.next = &head->list;
-	if (p->alias && head->list.next == &head->list)
-		munmap(p->alias, 2 * LIFE_BYTES);
+	if (head->list.next == &head->list)
+		life_unmap(p);
 }

@@ -22,6 +22,9 @@ MUST_CHECK bool life_begin(struct participant *p, uint32_t tid);
  * the mutex stays on the C library's list, and so must its memory. */
 bool life_end(struct participant *p);
 
+/* Unmap what it needed memory for: it is unlocked, or its thread is gone. */
+void life_unmap(const struct participant *p);
+
 /* In a forked child: drop the node of the parent's thread @p. */
 void life_forget(const struct participant *p);
 

@@ -37,6 +37,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/table-probe.h \
 	%D%/table.c \
 	%D%/table.h \
+	%D%/thread-end.c \
+	%D%/thread-end.h \
 	%D%/wait.c \
 	%D%/wait.h \
 	$(end)

@@ -28,10 +28,6 @@
 
 #define SWEEP_AT_JOIN 4
 
-static pthread_key_t exit_key;
-static int exit_key_error; /* error of its creation */
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-
 /* ---------------------------------------------------------------- joining */
 
 /* The joining thread, determined once: /proc is slow. */
@@ -106,19 +102,6 @@ static bool claim_after_sweep(struct participant *p, const struct newcomer *me)
 	return claim_slot(p, me);
 }
 
-static void leave_all(void *unused);
-
-static void make_exit_key(void)
-{
-	exit_key_error = pthread_key_create(&exit_key, leave_all);
-}
-
-int participant_expect_exit(void)
-{
-	pthread_once(&exit_once, make_exit_key);
-	return exit_key_error ? exit_key_error : pthread_setspecific(exit_key, &exit_key);
-}
-
 static void link_to_thread(struct participant *p)
 {
 	p->next = participants_of_thread;
@@ -148,6 +131,27 @@ void participant_forget_inherited(uint64_t epoch)
 	guest_forget_inherited(epoch);
 }
 
+static void unref(struct lockshm *s, bool own_thread)
+{
+	if (own_thread)
+		segment_unref_own(s);
+	else
+		segment_unref(s);
+}
+
+/* Its thread is gone, and the kernel has reported its death. */
+static void give_back(struct thread_part *part)
+{
+	struct participant *p = caa_container_of(part, struct participant, part);
+	struct lockshm *s = p->segment;
+	bool own_thread = p->own_thread;
+
+	life_unmap(p);
+	sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
+	free_private(p);
+	unref(s, own_thread);
+}
+
 static const struct process_hooks hooks = { .forget_thread = participant_forget_inherited };
 
 void participant_add_hooks(void)
@@ -161,7 +165,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	struct newcomer me;
 	struct participant *p;
 	uint64_t c;
-	int err = participant_expect_exit();
+	int err = thread_expect_end();
 
 	if (err)
 		return error_system(error, LOCKSHM_SYSTEM, err, "cannot register for this thread's exit");
@@ -202,8 +206,10 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	pthread_mutex_lock(&s->lock);
 	s->refs++;
 	s->own_refs += p->own_thread;
+	thread_part_begin(s, &p->part, give_back);
 	pthread_mutex_unlock(&s->lock);
 	link_to_thread(p);
+	thread_parts_give_back(s, false);
 	/* A worker that replaces a killed one clears away after it, and a little more where many were killed. */
 	(void)sweep_some(s, SWEEP_AT_JOIN);
 	*out = p;
@@ -247,6 +253,9 @@ static void end_part(struct participant *p)
 	uint32_t *word = p->life ? life_word(s, p->slot) : NULL;
 	bool own_thread = p->own_thread;
 
+	pthread_mutex_lock(&s->lock);
+	thread_part_end(&p->part);
+	pthread_mutex_unlock(&s->lock);
 	/* From the unlock on other threads see this one as dead, but the slot stays its own until OWNER_ENDED is
 	 * stored: it uses the word no more. */
 	if (life_end(p))
@@ -259,24 +268,19 @@ static void end_part(struct participant *p)
 	else
 		sweep_left(s, p->slot, p->ref, p->chunks, p->n_chunks);
 	free_private(p);
-	if (own_thread)
-		segment_unref_own(s);
-	else
-		segment_unref(s);
+	thread_parts_give_back(s, false);
+	unref(s, own_thread);
 }
 
-static void leave_all(void *unused)
+void participant_leave_all(void)
 {
-	uint64_t epoch = process_epoch();
 	struct participant *p;
 
-	(void)unused;
-	participant_forget_inherited(epoch);
+	participant_forget_inherited(process_epoch());
 	while ((p = participants_of_thread) != NULL) {
 		participants_of_thread = p->next;
 		end_part(p);
 	}
-	guest_leave_all();
 }
 
 void participant_leave(struct lockshm *s)
@@ -285,11 +289,11 @@ void participant_leave(struct lockshm *s)
 
 	participant_forget_inherited(process_epoch());
 	guest_leave(s);
+	thread_parts_give_back(s, true);
 	while ((p = *at) != NULL && p->segment != s)
 		at = &p->next;
 	if (!p)
 		return;
 	*at = p->next;
-	pthread_setspecific(exit_key, participants_of_thread || guests_of_thread ? &exit_key : NULL);
 	end_part(p);
 }

@@ -8,6 +8,7 @@
 #define LOCKSHM_LOCK_PARTICIPANT_H
 
 #include "lock/owner.h"
+#include "lock/thread-end.h"
 #include "segment/process.h"
 #include "sys/hash.h"
 
@@ -97,6 +98,7 @@ struct participant {
 	void *robust_head;	   /* the C library's robust list, for a forked child */
 	unsigned char *alias;	   /* second view of the life page, followed by a private page; NULL = in place */
 	pthread_mutex_t *life;	   /* the mutex held for life; NULL = none */
+	struct thread_part part;   /* of a thread that has joined */
 	struct cached_key keys[KEY_CACHE_SLOTS];
 };
 
@@ -150,9 +152,6 @@ static inline int participant_get(struct lockshm *s, struct participant **out, s
 	return likely(*out != NULL) ? 0 : participant_join(s, out, 0, error);
 }
 
-/* Make the calling thread's parts end when it exits.  0 or an errno: a process has a limited number of such keys. */
-MUST_CHECK int participant_expect_exit(void);
-
 /* What a join adds first.  For a caller that waits for the join of another thread with a lock that fork() takes, too. */
 void participant_add_hooks(void);
 
@@ -161,6 +160,8 @@ void participant_forget_inherited(uint64_t epoch);
 
 /* End the calling thread's part in @s as its exit would, also that of a guest; nothing if it has none. */
 void participant_leave(struct lockshm *s);
+/* In every segment, but not those of a guest. */
+void participant_leave_all(void);
 
 /* Add one to an event count of the own slot. */
 static inline void count_event(const struct participant *self, enum owner_count event)

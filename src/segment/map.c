@@ -184,6 +184,7 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	pthread_mutex_init(&s->starting, NULL);
 	strcpy(s->name, name);
 	CDS_INIT_LIST_HEAD(&s->all);
+	CDS_INIT_LIST_HEAD(&s->parts);
 	s->magic = SEGMENT_MAGIC;
 	return s;
 }

@@ -93,6 +93,7 @@ static void forget_parent(struct lockshm *s, bool consistent)
 	unlock_inherited(s, consistent);
 	s->refs = 1;
 	s->own_refs = 0;
+	CDS_INIT_LIST_HEAD(&s->parts);
 }
 
 static void before_fork(void)

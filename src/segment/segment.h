@@ -72,6 +72,7 @@ struct lockshm {
 	unsigned refs;		 /* the open handle, each participant and guest, each call that keeps it mapped */
 	unsigned own_refs;	 /* those of them for which the service thread does not stay: the library's own threads
 				  * and the guests (lock/guest.h) */
+	struct cds_list_head parts; /* participants and guests, see lock/thread-end.h */
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
 	struct barge_place *barge_place; /* of the loops of this process, see hold/barge.h */

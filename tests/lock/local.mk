@@ -12,6 +12,7 @@ tests_of_units += \
 	%D%/test-cooldown \
 	%D%/test-deadlock \
 	%D%/test-death \
+	%D%/test-destructors \
 	%D%/test-fifo \
 	%D%/test-fork \
 	%D%/test-full \
