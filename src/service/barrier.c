@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "segment/process.h"
-#include "sys/procfs.h"
+#include "sys/proc-fs.h"
 #include "sys/thread.h"
 
 /* Epochs, so that a forked child has done neither: */
