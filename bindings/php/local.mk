@@ -112,6 +112,7 @@ EXTRA_DIST += \
 	%D%/tests/phpt/arguments.phpt \
 	%D%/tests/phpt/ends.phpt \
 	%D%/tests/phpt/errors.phpt \
+	%D%/tests/phpt/examples.phpt \
 	%D%/tests/phpt/fibers.phpt \
 	%D%/tests/phpt/forks.phpt \
 	%D%/tests/phpt/holds.phpt \

@@ -11,6 +11,8 @@ runner=$(php-config --prefix)/lib/php/$(php-config --phpapi)/build/run-tests.php
 cp "$here"/phpt/*.phpt "$here"/phpt/*.inc "$work/"
 cp "$runner" "$work/"
 cd "$work"
+LOCKSHM_PHP_SOURCE=$here/..
+export LOCKSHM_PHP_SOURCE
 # shellcheck disable=SC2086
 TEST_PHP_EXECUTABLE=$(command -v php) NO_INTERACTION=1 php -n run-tests.php -n -q -g FAIL,SKIP,BORK,WARN \
 	-d extension="$extension" -d extension=posix -d lockshm.segment="phpt-default-$$" --set-timeout 300 ${PHPT:-.} >log 2>&1 || true
