@@ -26,6 +26,7 @@ EXTRA_DIST += \
 	%D%/archive.sh \
 	%D%/arguments.c \
 	%D%/bench/Fcgi.php \
+	%D%/bench/first-request.php \
 	%D%/bench/locks.php \
 	%D%/bench/run.sh \
 	%D%/bench/session-request.php \

@@ -37,6 +37,7 @@ expect Lua lockshm
 expect Python "import lockshm"
 expect Python "of a forked worker, after its parent's"
 expect PHP "flock\(\)"
+expect "[Pp][Hh][Pp]" "renewed, first"
 
 # What fails has no time.  turns_of LINE
 turns_of()
