@@ -41,7 +41,6 @@ EXTRA_DIST += \
 	%D%/package.xml \
 	%D%/packages/laravel/composer.json \
 	%D%/packages/laravel/phpunit.xml.dist \
-	%D%/packages/laravel/src/CannotRestoreLockException.php \
 	%D%/packages/laravel/src/Holds.php \
 	%D%/packages/laravel/src/LockshmLock.php \
 	%D%/packages/laravel/src/LockshmServiceProvider.php \
@@ -50,10 +49,13 @@ EXTRA_DIST += \
 	%D%/packages/laravel/tests-upstream/FunnelTest.php \
 	%D%/packages/laravel/tests-upstream/LimiterTest.php \
 	%D%/packages/laravel/tests-upstream/LockTest.php \
+	%D%/packages/laravel/tests-upstream/MemcachedLockTest.php \
+	%D%/packages/laravel/tests-upstream/RedisLockTest.php \
 	%D%/packages/laravel/tests-upstream/bootstrap.php \
 	%D%/packages/laravel/tests-upstream/stubs/Attributes/WithConfig.php \
 	%D%/packages/laravel/tests-upstream/stubs/TestCase.php \
 	%D%/packages/laravel/tests/Application.php \
+	%D%/packages/laravel/tests/EdgesTest.php \
 	%D%/packages/laravel/tests/HostsTest.php \
 	%D%/packages/laravel/tests/LockTest.php \
 	%D%/packages/laravel/tests/ReadmeTest.php \

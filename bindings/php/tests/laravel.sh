@@ -22,9 +22,20 @@ if [ -n "$copy" ]; then
 	export LARAVEL_DIR
 	run "Laravel of LARAVEL_DIR"
 	own="--no-configuration --bootstrap tests-upstream/bootstrap.php"
-	for test in LockTest FunnelTest LimiterTest; do
-		run "its own tests: $test" $own "tests-upstream/$test.php"
-	done
+	# of FILE TEST: not every Laravel has each file
+	of()
+	{
+		if [ -e "$copy/tests/$1" ]; then
+			run "its own tests: $1" $own "tests-upstream/$2.php"
+		else
+			omitted "this Laravel has no tests/$1"
+		fi
+	}
+	of Integration/Cache/FileCacheLockTest.php LockTest
+	of Integration/Cache/RedisCacheLockTest.php RedisLockTest
+	of Integration/Cache/MemcachedCacheLockTestCase.php MemcachedLockTest
+	of Integration/Cache/FileCacheFunnelTest.php FunnelTest
+	of Cache/ConcurrencyLimiterTest.php LimiterTest
 else
 	omitted "Laravel's own tests: LARAVEL_DIR is not set to a checkout of laravel/framework"
 fi

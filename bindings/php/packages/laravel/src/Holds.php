@@ -6,6 +6,7 @@ declare(strict_types=1);
 namespace Lockshm\Laravel;
 
 use Lockshm\Hold;
+use Lockshm\Holder;
 use Lockshm\Locks;
 use Lockshm\LostException;
 use Lockshm\NotHeldException;
@@ -20,6 +21,9 @@ use Lockshm\NotHeldException;
  */
 final class Holds
 {
+    /** Longest key across hosts. */
+    private const KEY_MAX = 640;
+
     /** Expired holds are dropped when there are more than this. */
     private const SWEEP_FROM = 64;
 
@@ -48,18 +52,41 @@ final class Holds
      * @param bool       $global  exclude other hosts, too
      *
      * @throws \Lockshm\TimeoutException  it is not free, and names the holder
-     * @throws \Lockshm\DeadlockException this process holds it, and would wait for itself
+     * @throws \Lockshm\DeadlockException this process holds it for longer than the wait, and would wait for itself
      */
     public function take(string $key, string $owner, float $wait, ?float $seconds, bool $global = false): void
     {
         $this->dropIfEnded($key);
-        $outlive = null !== $seconds;
+        $this->leaveToItsSeconds($key, $wait);
         $tag = self::tag($owner);
-        $hold = $this->locks->exclusive($key, $wait, $seconds, renew: false, outlive: $outlive, tag: $tag, global: $global);
+        $hold = $this->locks->exclusive($key, $wait, $seconds, renew: false, outlive: true, tag: $tag, global: $global);
         if (\count($this->held) >= $this->sweepAt) {
             $this->sweep();
         }
         $this->held[$key] = [$hold, $owner];
+    }
+
+    /** A key of the segment: the name of a lock, or the digest of one that is no key. */
+    public static function keyOf(string $name): string
+    {
+        return '' === $name || \strlen($name) > self::KEY_MAX ? 'sha256:'.hash('sha256', $name) : $name;
+    }
+
+    /** The hold or cooldown of $owner within its seconds, of any process of this host; null if there is none. */
+    public function holderOf(string $key, string $owner): ?Holder
+    {
+        foreach ($this->locks->holders($key) as $holder) {
+            if (self::tag($owner) === $holder->tag && self::isLive($holder)) {
+                return $holder;
+            }
+        }
+
+        return null;
+    }
+
+    public static function isLive(Holder $holder): bool
+    {
+        return null === $holder->expiresIn || $holder->expiresIn > 0;
     }
 
     /** The hold of $owner, or null if this process has none: never taken here, released, or lost. */
@@ -89,10 +116,12 @@ final class Holds
         unset($this->held[$key]);
     }
 
-    /** What holders() shows of an owner: the owner, or a digest of it if it is longer than a tag may be. */
+    /** What holders() shows of an owner: the owner, or a digest of one that is no tag, or none. */
     public static function tag(string $owner): string
     {
-        return \strlen($owner) <= 30 ? $owner : substr(hash('sha256', $owner), 0, 30);
+        $fits = '' !== $owner && \strlen($owner) <= 30 && !str_contains($owner, "\0");
+
+        return $fits ? $owner : substr(hash('sha256', $owner), 0, 30);
     }
 
     /** Is the hold valid and within its seconds? */
@@ -109,6 +138,25 @@ final class Holds
     {
         if (isset($this->held[$key]) && !self::inTime($this->held[$key][0])) {
             $this->drop($key);
+        }
+    }
+
+    /**
+     * This process is about to wait for its own hold, which ends within the wait: without the object it is what is left
+     * of its seconds, and the wait is one as any other.
+     */
+    private function leaveToItsSeconds(string $key, float $wait): void
+    {
+        if (0.0 === $wait || !isset($this->held[$key])) {
+            return;
+        }
+        try {
+            $left = $this->held[$key][0]->remaining();
+        } catch (LostException|NotHeldException) {
+            return;
+        }
+        if (null !== $left && $left <= $wait) {
+            unset($this->held[$key]);
         }
     }
 

@@ -12,25 +12,42 @@ use Lockshm\DeadlockException;
 use Lockshm\LostException;
 use Lockshm\NotHeldException;
 use Lockshm\TimeoutException;
+use RuntimeException;
 
 /**
  * One of Laravel's atomic locks, in a segment of liblockshm.
  *
  * With seconds it ends after them; if it was not released it outlives its request until then, unless the process was
- * killed.  Without seconds it ends by release, with its request, or with its process.
+ * killed.  Without seconds it ends by release, with its request, or with its process.  As Laravel has it, an owner may
+ * release in any process; but in the child of a fork the object of the parent is the parent's.
  */
 class LockshmLock extends Lock
 {
+    /** Shortest and longest time of the library, in seconds. */
+    private const TIME_MIN = 0.001;
+    private const TIME_MAX = 315360000.0;
+
+    private readonly string $key;
+
+    /** The process that took it by this object. */
+    private ?int $pid = null;
+
     /**
      * @param string      $name    the key in the segment
-     * @param int|float   $seconds 0 = no end but release, request and process
+     * @param int|float   $seconds 0 = no end but release, request and process; ten years at most
      * @param string|null $owner   null = a random one
      * @param bool        $global  exclude other hosts, too
+     *
+     * @throws InvalidArgumentException $seconds is no time, or $owner no text
      */
     public function __construct(private readonly Holds $holds, $name, $seconds, $owner = null, private readonly bool $global = false)
     {
         self::checkSeconds((string) $name, $seconds);
+        if (!is_null($owner) && !is_scalar($owner) && !$owner instanceof \Stringable) {
+            throw new InvalidArgumentException("Lock '$name': ".get_debug_type($owner).' is no owner: a string, or null for a random one.');
+        }
         parent::__construct((string) $name, $seconds, $owner);
+        $this->key = Holds::keyOf((string) $name);
     }
 
     /** Takes the lock if it is free; false if not, also if this process holds it. */
@@ -49,12 +66,14 @@ class LockshmLock extends Lock
      * Waits $seconds at most in the queue of the lock, in arrival order, without polling; the sleep that
      * betweenBlockedAttemptsSleepFor() sets is accepted and has no effect.  0 or less: tries once.
      *
-     * @throws LockTimeoutException not granted in time, with the holder in its message; or this process holds it itself
+     * @throws LockTimeoutException     not granted in time, with the holder in its message; or this process holds it itself
+     *                                  for longer
+     * @throws InvalidArgumentException $seconds is no time
      */
     public function block($seconds, $callback = null)
     {
         try {
-            $this->take(max(0.0, (float) $seconds));
+            $this->take($this->wait($seconds));
         } catch (TimeoutException|DeadlockException $refused) {
             throw new LockTimeoutException($refused->getMessage(), $refused->getCode(), $refused);
         }
@@ -68,14 +87,14 @@ class LockshmLock extends Lock
         }
     }
 
-    /** True if it was held by this owner until now; false if not, or if its seconds had run out. */
+    /** True if it was held by this owner until now, in any process of this host; false if not, or if its seconds had run out. */
     public function release()
     {
-        $hold = $this->holds->hold($this->name, $this->owner);
+        $hold = $this->holds->hold($this->key, (string) $this->owner);
         if (null === $hold) {
-            return false;
+            return $this->releaseElsewhere();
         }
-        $this->holds->forget($this->name);
+        $this->holds->forget($this->key);
         try {
             return $hold->release();
         } catch (LostException|NotHeldException) {
@@ -86,8 +105,8 @@ class LockshmLock extends Lock
     /** Ends whatever holds the lock, in any process of this host, also what a request has left of its seconds. */
     public function forceRelease()
     {
-        foreach ($this->holds->locks->holders($this->name) as $holder) {
-            $this->holds->locks->end($this->name, $holder->token);
+        foreach ($this->holds->locks->holders($this->key) as $holder) {
+            $this->holds->locks->end($this->key, $holder->token);
         }
     }
 
@@ -96,22 +115,24 @@ class LockshmLock extends Lock
      *
      * @param int|float|null $seconds 0 = no end but release, request and process
      *
-     * @return bool false if this owner does not hold it here; true also after its seconds, if none has taken it
+     * @return bool false if this owner does not hold it; true also after its seconds, if none has taken it
+     *
+     * @throws RuntimeException this owner holds it in another process, which alone can renew it
      */
     public function refresh($seconds = null)
     {
-        $hold = $this->holds->hold($this->name, $this->owner);
-        if (null === $hold) {
-            return false;
-        }
         $seconds ??= $this->seconds;
         self::checkSeconds($this->name, $seconds);
+        $hold = $this->holds->hold($this->key, (string) $this->owner);
+        if (null === $hold) {
+            return $this->refuseToRenewElsewhere();
+        }
         try {
-            $hold->renew($seconds > 0 ? (float) $seconds : INF);
+            $hold->renew(self::lease($seconds) ?? INF);
 
             return true;
         } catch (LostException|NotHeldException) {
-            $this->holds->forget($this->name);
+            $this->holds->forget($this->key);
 
             return false;
         }
@@ -123,24 +144,22 @@ class LockshmLock extends Lock
         return null !== $this->getCurrentOwner();
     }
 
-    /** Does this owner hold it in this process, within its seconds? */
+    /** Does this owner hold it, within its seconds?  Not in the child of a fork by an object of the parent. */
     public function isOwnedByCurrentProcess()
     {
-        $hold = $this->holds->hold($this->name, $this->owner);
-
-        return null !== $hold && Holds::inTime($hold);
+        return !$this->isParents() && null !== $this->holds->holderOf($this->key, (string) $this->owner);
     }
 
     /** The fencing token: larger than that of every earlier hold of the lock; null if this owner does not hold it here. */
     public function token(): ?int
     {
-        return $this->holds->hold($this->name, $this->owner)?->token();
+        return $this->holds->hold($this->key, (string) $this->owner)?->token();
     }
 
     protected function getCurrentOwner()
     {
-        foreach ($this->holds->locks->holders($this->name) as $holder) {
-            if (null === $holder->expiresIn || $holder->expiresIn > 0) {
+        foreach ($this->holds->locks->holders($this->key) as $holder) {
+            if (Holds::isLive($holder)) {
                 return $this->ownerOf($holder->tag, $holder->pid);
             }
         }
@@ -148,9 +167,12 @@ class LockshmLock extends Lock
         return null;
     }
 
-    private function ownerOf(string $tag, int $pid): string
+    private function ownerOf(string $tag, int $pid): mixed
     {
-        $here = $this->holds->owner($this->name);
+        if (Holds::tag((string) $this->owner) === $tag) {
+            return $this->owner;
+        }
+        $here = $this->holds->owner($this->key);
         if (null !== $here && Holds::tag($here) === $tag) {
             return $here;
         }
@@ -158,16 +180,64 @@ class LockshmLock extends Lock
         return '' === $tag ? "process $pid" : $tag;
     }
 
+    /** The owner may have taken it in another process, or a request has left its seconds. */
+    private function releaseElsewhere(): bool
+    {
+        $holder = $this->isParents() ? null : $this->holds->holderOf($this->key, (string) $this->owner);
+
+        return null !== $holder && $this->holds->locks->end($this->key, $holder->token);
+    }
+
+    /** @return false this owner does not hold it */
+    private function refuseToRenewElsewhere(): bool
+    {
+        $holder = $this->holds->holderOf($this->key, (string) $this->owner);
+        if (null === $holder) {
+            return false;
+        }
+        throw new RuntimeException('cooling' === $holder->state
+            ? "Lock '{$this->name}' cannot be refreshed: the request that took it is over, and has left it closed for its seconds."
+            : "Lock '{$this->name}' cannot be refreshed here: process {$holder->pid} holds it, and only that one can.");
+    }
+
+    /** Taken by this object before a fork, of which this process is the child. */
+    private function isParents(): bool
+    {
+        return null !== $this->pid && getmypid() !== $this->pid;
+    }
+
     private static function checkSeconds(string $name, mixed $seconds): void
     {
         if (!is_numeric($seconds) || !($seconds >= 0) || INF === (float) $seconds) {
-            $shown = var_export($seconds, true);
+            $shown = self::shown($seconds);
             throw new InvalidArgumentException("Lock '$name': $shown is no number of seconds: 0, or how long it may be held.");
         }
     }
 
+    private static function shown(mixed $value): string
+    {
+        return null === $value || is_scalar($value) ? var_export($value, true) : get_debug_type($value);
+    }
+
+    /** null = none */
+    private static function lease(int|float|string $seconds): ?float
+    {
+        return $seconds > 0 ? min(max((float) $seconds, self::TIME_MIN), self::TIME_MAX) : null;
+    }
+
+    private function wait(mixed $seconds): float
+    {
+        $seconds ??= 0;
+        if ((!is_numeric($seconds) && !is_bool($seconds)) || is_nan((float) $seconds)) {
+            throw new InvalidArgumentException("Lock '{$this->name}': ".self::shown($seconds).' is no number of seconds to wait.');
+        }
+
+        return $seconds > self::TIME_MAX ? INF : max(0.0, (float) $seconds);
+    }
+
     private function take(float $wait): void
     {
-        $this->holds->take($this->name, $this->owner, $wait, $this->seconds > 0 ? (float) $this->seconds : null, $this->global);
+        $this->holds->take($this->key, (string) $this->owner, $wait, self::lease($this->seconds), $this->global);
+        $this->pid = getmypid();
     }
 }

@@ -52,9 +52,18 @@ final class LockshmServiceProvider extends ServiceProvider
 
         return LockshmStore::over(
             $app['cache']->store($data)->getStore(),
-            Locks::open($config['segment'] ?? null),
-            $config['prefix'] ?? $app['config']['cache.prefix'] ?? '',
+            self::open($config['segment'] ?? null),
+            (string) ($config['prefix'] ?? $app['config']['cache.prefix'] ?? ''),
             (bool) ($config['global'] ?? false)
         );
+    }
+
+    private static function open(mixed $segment): Locks
+    {
+        try {
+            return Locks::open($segment);
+        } catch (\ValueError|\TypeError $wrong) {
+            throw new InvalidArgumentException("A cache store with the driver [lockshm] has a wrong 'segment': {$wrong->getMessage()}", 0, $wrong);
+        }
     }
 }

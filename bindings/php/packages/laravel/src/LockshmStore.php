@@ -7,7 +7,9 @@ namespace Lockshm\Laravel;
 
 use Illuminate\Contracts\Cache\LockProvider;
 use Illuminate\Contracts\Cache\Store;
+use Lockshm\DeadlockException;
 use Lockshm\Locks;
+use Lockshm\TimeoutException;
 
 /**
  * A cache store that keeps data in another store, and locks in a segment of liblockshm.
@@ -44,7 +46,7 @@ class LockshmStore implements LockProvider, Store
 
     /**
      * @param string      $name
-     * @param int|float   $seconds 0 = until the release or the end of the request
+     * @param int|float   $seconds 0 = until the release or the end of the request; ten years at most
      * @param string|null $owner
      */
     public function lock($name, $seconds = 0, $owner = null)
@@ -53,21 +55,14 @@ class LockshmStore implements LockProvider, Store
     }
 
     /**
-     * A lock that this process holds, as an object.
+     * A lock by its owner, which may have taken it in another process of this host.
      *
      * @param string $name
      * @param string $owner
-     *
-     * @throws CannotRestoreLockException this process does not hold it: a hold belongs to the process that took it
      */
     public function restoreLock($name, $owner)
     {
-        $key = $this->prefix.$name;
-        if (null === $this->holds->owner($key)) {
-            throw CannotRestoreLockException::because($name, $this->holds->locks->holders($key));
-        }
-
-        return new LockshmLock($this->holds, $key, 0, $owner, $this->global);
+        return $this->lock($name, 0, $owner);
     }
 
     /** The store with the data. */
@@ -108,7 +103,11 @@ class LockshmStore implements LockProvider, Store
         if (method_exists($this->data, 'add')) {
             return $this->data->add($key, $value, $seconds);
         }
-        $hold = $this->holds->locks->exclusive("{$this->prefix}add:$key", global: $this->global);
+        try {
+            $hold = $this->holds->locks->exclusive(Holds::keyOf("{$this->prefix}add:$key"), global: $this->global);
+        } catch (TimeoutException|DeadlockException) {
+            return false; // Another one adds it, as FileStore has it.
+        }
         try {
             return null === $this->data->get($key) && $this->data->put($key, $value, $seconds);
         } finally {

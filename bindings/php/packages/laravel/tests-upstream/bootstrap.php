@@ -1,6 +1,6 @@
 <?php
 // SPDX-License-Identifier: MIT
-// Laravel's own tests of locks, of the checkout in LARAVEL_DIR, with the store "file" being ours.
+// Laravel's own tests of locks, of the checkout in LARAVEL_DIR, with the stores "file", "redis" and "memcached" being ours.
 
 declare(strict_types=1);
 

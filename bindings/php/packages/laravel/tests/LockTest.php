@@ -8,7 +8,6 @@ namespace Lockshm\Laravel\Tests;
 use Illuminate\Contracts\Cache\Lock;
 use Illuminate\Contracts\Cache\LockTimeoutException;
 use InvalidArgumentException;
-use Lockshm\Laravel\CannotRestoreLockException;
 use Lockshm\Laravel\LockshmLock;
 use Lockshm\Testing\Child;
 use Lockshm\Testing\Script;
@@ -136,6 +135,7 @@ final class LockTest extends TestCase
         $waiter = $this->waiter();
         $waiter->awaitWaiting(Segment::name(), $this->key());
         $holder->send('release');
+        $holder->receive();
         $holder->receive('true');
         $waiter->receive('true');
         $waiter->end();
@@ -237,6 +237,7 @@ final class LockTest extends TestCase
         $this->lock(0)->forceRelease();
         $this->assertTrue($this->lock(3600)->get());
         $holder->send('release');
+        $holder->receive();
         $holder->receive('false');
         $this->assertTrue($this->lock(3600)->isLocked());
         $holder->send('end');
@@ -263,29 +264,84 @@ final class LockTest extends TestCase
         $this->assertTrue($this->lock(3600)->get());
     }
 
-    public function testRestoreInAnotherProcessThrowsAndSaysWhy(): void
+    public function testAnOwnerReleasesInAnotherProcess(): void
     {
-        $holder = $this->holder(3600);
-        $owner = $this->holders()[0]->tag;
-        $this->assertRestoreThrows($owner, "Process {$holder->pid} holds it");
-        $holder->kill();
-        $this->assertRestoreThrows($owner, 'No process holds it');
+        foreach ([null, 'me', str_repeat('long ', 20), "a null byte \0", '', 4711] as $owner) {
+            $holder = $this->holder(3600, $owner);
+            $owner = $holder->receive();
+            $this->assertFalse($this->restored($owner.'x')->release());
+            $restored = $this->restored($owner);
+            $this->assertTrue($restored->isOwnedByCurrentProcess());
+            $this->assertTrue($restored->release(), "by '$owner'");
+            $this->assertFalse($restored->release());
+            $this->assertFalse($this->lock(3600)->isLocked());
+            $holder->send('release');
+            $holder->receive('false');
+            $holder->kill();
+        }
+        $this->assertFalse($this->restored('me')->release());
+    }
+
+    public function testAnOwnerReleasesWhatItsRequestHasLeft(): void
+    {
         $owner = $this->request('$lock = $app->store()->lock(%s, 3600); $lock->get(); echo $lock->owner();');
-        $this->assertRestoreThrows($owner, 'left of its seconds');
-        $this->lock(0)->forceRelease();
+        $this->assertFalse($this->lock(3600)->get());
+        $this->assertTrue($this->restored($owner)->release());
         $this->assertTrue($this->lock(3600)->get());
     }
 
-    public function testAForkedChildHoldsNothing(): void
+    public function testOnlyTheProcessThatHoldsItRefreshes(): void
+    {
+        $this->assertFalse($this->restored('me')->refresh(5));
+        $owner = $this->request('$lock = $app->store()->lock(%s, 3600); $lock->get(); echo $lock->owner();');
+        $this->assertRefreshThrows($owner, 'the request that took it is over');
+        $this->assertTrue($this->restored($owner)->release());
+        $holder = $this->holder(3600);
+        $this->assertRefreshThrows($holder->receive(), "process {$holder->pid} holds it");
+        $holder->kill();
+    }
+
+    public function testInAForkedChildTheLockIsTheParents(): void
     {
         $lock = $this->lock(3600);
         $lock->get();
-        $child = Child::run(static function (Child $test) use ($lock): void {
-            $test->send(json_encode([$lock->isOwnedByCurrentProcess(), $lock->release(), $lock->get()]));
+        $child = Child::run(function (Child $test) use ($lock): void {
+            $test->send(json_encode([$lock->isOwnedByCurrentProcess(), $lock->release(), $lock->get(), $lock->release()]));
+            try {
+                $lock->refresh(7200);
+            } catch (\RuntimeException $refused) {
+                $test->send($refused->getMessage());
+            }
+            try {
+                $lock->block(0.01);
+            } catch (LockTimeoutException $timeout) {
+                $test->send($timeout->getMessage());
+            }
+            $lock = null;
         });
-        $child->receive('[false,false,false]');
+        $child->receive('[false,false,false,false]');
+        foreach (['refreshed', 'waited for'] as $what) {
+            $this->assertMatchesRegularExpression('/\b'.getmypid().'\b/', $child->receive(), $what);
+        }
         $child->end();
+        $this->assertLessThan(3601, $this->holders()[0]->expiresIn);
         $this->assertTrue($lock->release());
+    }
+
+    public function testABlockWaitsForTheSecondsOfItsOwnProcess(): void
+    {
+        $first = $this->lock(0.3);
+        $first->get();
+        $second = $this->lock(3600);
+        $this->assertTrue($second->block(60));
+        $this->assertFalse($first->release());
+        $this->assertTrue($second->release());
+    }
+
+    public function testAnIntervalIsKept(): void
+    {
+        $granted = array_map(fn () => $this->lock(3600)->get(), range(1, 4));
+        $this->assertSame([true, false, false, false], $granted);
     }
 
     public function testTokensRise(): void
@@ -320,18 +376,23 @@ final class LockTest extends TestCase
 
     public static function wrongSeconds(): array
     {
-        return [[-1], ['long'], [NAN], [INF], [null]];
+        return [[-1], ['long'], [NAN], [INF], [null], [-INF], ['1e999'], [[]], [true], [new \DateTime()]];
     }
 
-    private function assertRestoreThrows(string $owner, string $reason): void
+    private function assertRefreshThrows(string $owner, string $reason): void
     {
         try {
-            $this->app()->store()->restoreLock($this->name, $owner);
-            $this->fail('The lock of another process was restored.');
-        } catch (CannotRestoreLockException $refused) {
+            $this->restored($owner)->refresh(5);
+            $this->fail('The lock of another process was refreshed.');
+        } catch (\RuntimeException $refused) {
             $this->assertStringContainsString($reason, $refused->getMessage());
-            $this->assertStringContainsString("by Cache::lock('{$this->name}')->forceRelease(),", $refused->getMessage());
+            $this->assertStringContainsString($this->name, $refused->getMessage());
         }
+    }
+
+    private function restored(string $owner): Lock
+    {
+        return $this->app()->store()->restoreLock($this->name, $owner);
     }
 
     private function app(): Application
@@ -339,7 +400,7 @@ final class LockTest extends TestCase
         return Application::start();
     }
 
-    private function lock(mixed $seconds, ?string $owner = null): Lock
+    private function lock(mixed $seconds, mixed $owner = null): Lock
     {
         $lock = $this->app()->store()->lock($this->name, $seconds, $owner);
         $this->assertInstanceOf(LockshmLock::class, $lock);
@@ -367,12 +428,13 @@ final class LockTest extends TestCase
         }
     }
 
-    /** A process that holds the lock, and releases it at "release". */
-    private function holder(float $seconds): Child
+    /** A process that holds the lock, sends its owner, and releases it at "release". */
+    private function holder(float $seconds, mixed $owner = null): Child
     {
-        $holder = Child::run(function (Child $test) use ($seconds): void {
-            $lock = $this->lock($seconds);
+        $holder = Child::run(function (Child $test) use ($seconds, $owner): void {
+            $lock = $this->lock($seconds, $owner);
             $test->send(json_encode($lock->get()));
+            $test->send((string) $lock->owner());
             while ('release' === $test->receive()) {
                 $test->send(json_encode($lock->release()));
             }

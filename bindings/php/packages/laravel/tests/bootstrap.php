@@ -39,6 +39,9 @@ if (is_string($copy) && '' !== $copy) {
     require_once 'Illuminate/Filesystem/autoload.php';
     require_once 'Illuminate/Queue/autoload.php';
     require_once 'Illuminate/Console/autoload.php';
+    if (stream_resolve_include_path('Illuminate/Redis/autoload.php')) {
+        require_once 'Illuminate/Redis/autoload.php';
+    }
 }
 load('Lockshm\\Laravel\\Tests\\', __DIR__);
 load('Lockshm\\Laravel\\', __DIR__.'/../src');

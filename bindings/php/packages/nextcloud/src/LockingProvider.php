@@ -26,7 +26,16 @@ use OCP\Lock\LockedException;
  */
 final class LockingProvider implements ILockingProvider
 {
+    /** Shortest and longest time of the library, in seconds. */
+    private const TIME_MIN = 0.001;
+    private const TIME_MAX = 315360000.0;
+
+    /** Longest key across hosts. */
+    private const KEY_MAX = 640;
+
     private readonly Locks $locks;
+    private readonly float $lease;
+    private readonly float $wait;
 
     /** @var array<string, array{Hold, int}> hold and number of its acquisitions, by path */
     private array $held = [];
@@ -38,24 +47,27 @@ final class LockingProvider implements ILockingProvider
      * @param float             $wait    longest wait for a lock that is not free, in seconds; 0.0 = refused at once
      *
      * @throws \Lockshm\SegmentException the segment cannot be opened or made
-     * @throws InvalidArgumentException  $lease or $wait is no time
+     * @throws InvalidArgumentException  $segment is no name of one, or $lease or $wait is no time
      */
-    public function __construct(
-        Locks|string|null $segment,
-        private readonly float $lease = 3600.0,
-        private readonly float $wait = 0.0
-    ) {
+    public function __construct(Locks|string|null $segment, float $lease = 3600.0, float $wait = 0.0)
+    {
         if (!($lease > 0) || !($wait >= 0) || \INF === $lease || \INF === $wait) {
             throw new InvalidArgumentException("lease $lease, wait $wait: numbers of seconds, the lease more than 0.");
         }
-        $this->locks = $segment instanceof Locks ? $segment : Locks::open($segment);
+        $this->lease = min(max($lease, self::TIME_MIN), self::TIME_MAX);
+        $this->wait = min($wait, self::TIME_MAX);
+        try {
+            $this->locks = $segment instanceof Locks ? $segment : Locks::open($segment);
+        } catch (\ValueError $wrong) {
+            throw new InvalidArgumentException($wrong->getMessage(), 0, $wrong);
+        }
     }
 
     /** Is $path locked in just this mode, by any process? */
     public function isLocked(string $path, int $type): bool
     {
         $mode = self::mode($type);
-        foreach ($this->locks->holders($path) as $holder) {
+        foreach ($this->locks->holders(self::keyOf($path)) as $holder) {
             if ($holder->mode === $mode && (null === $holder->expiresIn || $holder->expiresIn > 0)) {
                 return true;
             }
@@ -107,9 +119,9 @@ final class LockingProvider implements ILockingProvider
     public function changeLock(string $path, int $targetType): void
     {
         $exclusive = 'exclusive' === self::mode($targetType);
-        [$hold, $count] = $this->current($path);
+        [$hold, $count, $ended] = $this->current($path);
         if (null === $hold || $hold->isExclusive() === $exclusive || $count > 1) {
-            throw new LockedException($path, null, null === $hold ? 'none of this process' : 'held by this process');
+            throw new LockedException($path, $ended, $hold ? 'held by this process' : $ended?->getMessage() ?? 'none of this process');
         }
         try {
             $exclusive ? $hold->upgrade() : $hold->downgrade();
@@ -133,24 +145,30 @@ final class LockingProvider implements ILockingProvider
 
     private function take(string $path, bool $shared, ?string $readablePath): Hold
     {
+        $key = self::keyOf($path);
         try {
             return $shared
-                ? $this->locks->shared($path, timeout: $this->wait, lease: $this->lease, renew: false)
-                : $this->locks->exclusive($path, timeout: $this->wait, lease: $this->lease, renew: false);
+                ? $this->locks->shared($key, timeout: $this->wait, lease: $this->lease, renew: false)
+                : $this->locks->exclusive($key, timeout: $this->wait, lease: $this->lease, renew: false);
         } catch (TimeoutException|DeadlockException $refused) {
             throw self::locked($path, $refused, $readablePath);
         }
     }
 
-    /** @return array{?Hold, int} what this process holds of $path */
+    /** @return array{?Hold, int, ?Exception} what this process holds of $path; else how that has ended, if it had something */
     private function current(string $path): array
     {
-        if (isset($this->held[$path]) && !$this->held[$path][0]->isHeld()) {
-            $this->release($path, $this->held[$path][0]);
+        [$hold, $count] = $this->held[$path] ?? [null, 0];
+        try {
+            $hold?->check();
+        } catch (LostException|NotHeldException $ended) {
+            $this->release($path, $hold);
             unset($this->held[$path]);
+
+            return [null, 0, $ended];
         }
 
-        return $this->held[$path] ?? [null, 0];
+        return [$hold, $count, null];
     }
 
     private function release(string $path, Hold $hold): void
@@ -160,13 +178,19 @@ final class LockingProvider implements ILockingProvider
         } catch (LostException $lost) {
             trigger_error("The lock of '$path' was lost before its release: {$lost->getMessage()}", \E_USER_WARNING);
         } catch (NotHeldException) {
-            // Of the parent process, before fork().
+            // Of the parent process, before fork(): it is not this one's to end.
         }
     }
 
     private static function locked(string $path, Exception $reason, ?string $readablePath = null): LockedException
     {
         return new LockedException($path, $reason, $reason->getMessage(), $readablePath);
+    }
+
+    /** A path that is no key of the library is locked by its digest. */
+    private static function keyOf(string $path): string
+    {
+        return '' === $path || \strlen($path) > self::KEY_MAX ? 'sha256:'.hash('sha256', $path) : $path;
     }
 
     private static function mode(int $type): string

@@ -258,6 +258,64 @@ final class LockingProviderTest extends TestCase
         return [[0.0, 0.0], [-1.0, 0.0], [\NAN, 0.0], [\INF, 0.0], [1.0, -1.0], [1.0, \NAN], [1.0, \INF]];
     }
 
+    /** @dataProvider wrongSegments */
+    public function testAWrongSegmentIsRefused(string $segment): void
+    {
+        $this->expectException(InvalidArgumentException::class);
+        new LockingProvider($segment);
+    }
+
+    public static function wrongSegments(): array
+    {
+        return [[''], ['a b'], ["a\0b"], ['../a'], [str_repeat('a', 201)]];
+    }
+
+    /** @dataProvider edges */
+    public function testAnyPathAndTimeIsTaken(string $path, float $lease, float $wait): void
+    {
+        $provider = new LockingProvider(Segment::name(), $lease, $wait);
+        $provider->acquireLock($path, self::SHARED);
+        $this->assertTrue($provider->isLocked($path, self::SHARED));
+        $this->assertFalse($provider->isLocked($path.'x', self::SHARED));
+        $provider->changeLock($path, self::EXCLUSIVE);
+        $this->assertTrue($provider->isLocked($path, self::EXCLUSIVE));
+        $provider->releaseLock($path, self::EXCLUSIVE);
+        $this->assertFalse($provider->isLocked($path, self::EXCLUSIVE));
+    }
+
+    public static function edges(): array
+    {
+        return [
+            ['', 3600.0, 0.0], ['0', 3600.0, 0.0], ["a\0b", 3600.0, 0.0], ["\xff", 3600.0, 0.0],
+            [str_repeat('n', 641), 3600.0, 0.0], [str_repeat('n', 100000), 3600.0, 0.0],
+            ['path', 1e12, 1e12], ['path', 1e300, 1e300], ['path', 3600.0, 1e-300],
+        ];
+    }
+
+    public function testInAForkedChildTheLocksAreTheParents(): void
+    {
+        $this->provider->acquireLock($this->path, self::EXCLUSIVE);
+        $child = Child::run(function (Child $test): void {
+            foreach ([
+                fn () => $this->provider->changeLock($this->path, self::SHARED),
+                fn () => $this->provider->acquireLock($this->path, self::EXCLUSIVE),
+            ] as $call) {
+                try {
+                    $call();
+                    $test->send('done');
+                } catch (LockedException $locked) {
+                    $test->send($locked->getMessage());
+                }
+            }
+            $this->provider->releaseLock($this->path, self::EXCLUSIVE);
+            $this->provider->releaseAll();
+        });
+        $this->assertStringContainsString('a hold of the parent process', $child->receive());
+        $this->assertStringContainsString('held exclusive by pid '.getmypid(), $child->receive());
+        $child->end();
+        $this->assertModes(false, true);
+    }
+
     private function assertModes(bool $shared, bool $exclusive): void
     {
         foreach ([$this->provider, new LockingProvider(Segment::name())] as $provider) {
