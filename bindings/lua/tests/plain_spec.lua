@@ -319,6 +319,39 @@ describe("without nginx", function()
 			os.remove("/dev/shm/" .. name .. "-file")
 		end)
 
+		it("strings that a NUL byte would cut", function()
+			local before = segment.find(name)
+			for _, options in ipairs {
+				{ user = "root\0x" }, { redis = "redis://127.0.0.1\0x" }, { redis = { "redis://127.0.0.1", "redis://127.0.0.2\0" } },
+				{ redis_prefix = "lk:\0x" }, { global_keys = "job:\0x" }, { global_keys = { "a:", "\0" } },
+			} do
+				local option = next(options)
+				refused("^option '" .. option .. "': a string without a NUL byte is needed, not '.*%%00x?'$",
+					lockshm.open(name .. "-nul", options))
+			end
+			refused("option 'redis_policy'", lockshm.open(name .. "-nul", { redis_policy = "fail\0" }))
+			refused("^the name of a segment: a string without a NUL byte is needed, not '" .. name:gsub("%-", "%%-") .. "%%00x'$",
+				lockshm.open(name .. "\0x"))
+			refused("the name of a segment: a string without a NUL", lockshm.open("\0"))
+			refused("option 'tag': a string without a NUL byte", locks:exclusive("k", { tag = "a\0" }))
+			refused("option 'tag': a string without a NUL byte", locks:once("k", 60, print, { tag = "\0" }))
+			refused("option 'redis_policy'", locks:exclusive("k", { global = true, redis_policy = "wait\0" }))
+			for setting, value in pairs { library = "lib\0x", user = "u\0", instance = "i\0", segment = { locks = "shop\0x" } } do
+				local ok, err = pcall(lockshm.configure, { [setting] = value })
+				assert.is_false(ok)
+				assert.matches("'" .. setting .. "'", err)
+			end
+			assert.same(before, segment.find(name))
+		end)
+
+		it("entries of lists", function()
+			refused("option 'redis': a string is needed, not table", lockshm.open(name .. "-no", { redis = { {} } }))
+			refused("option 'redis': .*an empty table", lockshm.open(name .. "-no", { redis = {} }))
+			refused("option 'global_keys': a string is needed, not 5", lockshm.open(name .. "-no", { global_keys = { "a", 5 } }))
+			refused("the options are a table, not 5", lockshm.open(name .. "-no", 5))
+			refused("the options are a table, not false", lockshm.open(name .. "-no", false))
+		end)
+
 		it("settings", function()
 			local ok, err = pcall(lockshm.configure, { colour = "red" })
 			assert.is_false(ok)

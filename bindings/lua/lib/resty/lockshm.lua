@@ -51,8 +51,8 @@ end
 
 local function segment_table_error(names)
     for dict, name in pairs(names) do
-        if type(dict) ~= "string" or type(name) ~= "string" then
-            return "'segment' is a table of dictionary = segment name"
+        if type(dict) ~= "string" or native.text_error(name) then
+            return "'segment' is a table of dictionary = segment name: " .. (native.text_error(name) or "dictionaries have names")
         elseif in_nginx and not ngx.shared[dict] then
             return ("'segment': there is no dictionary '%s'"):format(dict)
         end
@@ -68,6 +68,8 @@ local function setting_error(name, value)
     elseif type(value) ~= wanted then
         local shown = type(value) == "string" and "'" .. value .. "'" or tostring(value)
         return ("'%s' is a %s, not %s"):format(name, wanted, shown)
+    elseif wanted == "string" and native.text_error(value) then
+        return ("'%s': %s"):format(name, native.text_error(value))
     elseif wanted == "number" and (value < 1 or value % 1 ~= 0 or value > 0xffffffff) then
         return ("'%s' is a whole number of at least 1, not %s"):format(name, tostring(value))
     elseif name == "instance" and not value:find("^[%w_.-]+$") then

@@ -21,25 +21,47 @@ local kinds = {
     redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count", global_keys = "prefixes",
 }
 
-local is_list = { string = true, table = true }
+local function needed(what, value)
+    return what .. ", not " .. tostring(value)
+end
+
+local function list_fault(value, what)
+    if type(value) ~= "table" then
+        return type(value) ~= "string" and needed(what, value) or native.text_error(value)
+    end
+    for _, entry in pairs(value) do
+        local fault = native.text_error(entry)
+        if fault then
+            return fault
+        end
+    end
+    return #value == 0 and needed(what, "an empty table") or nil
+end
 
 local faults = {
     count = function(value)
-        return (type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0) and "a whole number is needed"
+        if type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0 then
+            return needed("a whole number is needed", value)
+        end
     end,
-    string = function(value) return type(value) ~= "string" and "a string is needed" end,
-    boolean = function(value) return type(value) ~= "boolean" and "true or false is needed" end,
-    servers = function(value) return not is_list[type(value)] and "a URI, or a table of them, is needed" end,
-    prefixes = function(value) return not is_list[type(value)] and "'*', a prefix, or a table of them, is needed" end,
+    string = native.text_error,
+    boolean = function(value) return type(value) ~= "boolean" and needed("true or false is needed", value) end,
+    servers = function(value) return list_fault(value, "a URI, or a table of them, is needed") end,
+    prefixes = function(value) return list_fault(value, "'*', a prefix, or a table of them, is needed") end,
     seconds = function(value)
-        return (type(value) ~= "number" or not native.to_ns(value) or value == math.huge) and "seconds are needed"
+        if type(value) ~= "number" or not native.to_ns(value) or value == math.huge then
+            return needed("seconds are needed", value)
+        end
     end,
-    policy = function(value) return value ~= "fail" and value ~= "wait" and "'fail' or 'wait' is needed" end,
+    policy = function(value) return value ~= "fail" and value ~= "wait" and needed("'fail' or 'wait' is needed", value) end,
 }
 
 --- Checks the options of a segment.
 -- @return error string, or nil
 function M.options_error(options)
+    if type(options) ~= "table" then
+        return "the options are a table, not " .. tostring(options)
+    end
     for name, value in pairs(options) do
         local kind = kinds[name]
         if not kind then
@@ -47,7 +69,7 @@ function M.options_error(options)
         end
         local fault = faults[kind](value)
         if fault then
-            return ("option '%s': %s, not %s"):format(name, fault, tostring(value))
+            return ("option '%s': %s"):format(name, fault)
         end
     end
 end
@@ -62,12 +84,13 @@ end
 --                a lockshm-bridge serves the segment
 -- @return locks object, in one Lua VM the same for the same name; or nil, error string
 function M.open(name, options)
-    if type(name) ~= "string" then
-        return nil, "the name of a segment is a string, not " .. tostring(name)
+    local err = native.text_error(name)
+    if err then
+        return nil, "the name of a segment: " .. err
     elseif opened[name] then
         return opened[name]
     end
-    local err = M.options_error(options or {})
+    err = M.options_error(options == nil and {} or options)
     if err then
         return nil, err
     end

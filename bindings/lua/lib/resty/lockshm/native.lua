@@ -95,6 +95,25 @@ function M.to_ns(seconds)
     return floor(seconds * NANO + 0.5)
 end
 
+local function percent(byte)
+    return ("%%%02X"):format(byte:byte())
+end
+
+--- A text of others for a message or a log: printable ASCII, other bytes as %XX.
+function M.printable(text)
+    return (text:gsub("[^ -~]", percent))
+end
+
+--- Checks what the library takes as a C string, which a NUL byte would cut; keys have a length, and may have any bytes.
+-- @return error: "a string is needed, not 5"; or nil
+function M.text_error(value)
+    if type(value) ~= "string" then
+        return "a string is needed, not " .. tostring(value)
+    elseif value:find("%z") then
+        return "a string without a NUL byte is needed, not '" .. M.printable(value) .. "'"
+    end
+end
+
 --- What to_ns() takes, for messages.
 M.DURATION = ("a number of seconds up to %d, or math.huge, is needed"):format(LONGEST)
 

@@ -70,9 +70,8 @@ end
 --- Checks a tag: nil, false or a short string.
 -- @return error string, or nil
 function M.tag_error(tag)
-    if tag and (type(tag) ~= "string" or #tag > number.TAG_MAX or tag:find("%z")) then
-        return ("option 'tag': a string of up to %d bytes is needed"):format(number.TAG_MAX)
-    end
+    local err = tag and (native.text_error(tag) or #tag > number.TAG_MAX and #tag .. " bytes are too many")
+    return err and ("option 'tag': %s; it has up to %d bytes"):format(err, number.TAG_MAX) or nil
 end
 
 local policies = {
