@@ -74,6 +74,23 @@ describe("a lock object", function()
 		]])
 	end)
 
+	it("logs a key of any bytes as one printable line", function()
+		same({ 1 }, [[
+			local lock, other = new { exptime = 0.01 }, new { timeout = 60, tag = "t\226\128\174\27[2J\nt" }
+			local key = "a\n2026/01/01 00:00:00 [emerg] 1#1: forged \226\128\174\0"
+			assert(lock:lock(key))
+			assert(other:lock(key))
+			lock:unlock()
+			local try = new { timeout = 0 }
+			assert(not try:lock(key))
+			ngx.log(ngx.WARN, "holder: ", tostring(try:holder()))
+			return other:unlock()
+		]])
+		local log = server:log()
+		assert.matches("lockshm: 'a%%0A2026/01/01 00:00:00 %[emerg%] 1#1: forged %%E2%%80%%AE%%00' was lost before unlock", log)
+		assert.matches("holder: held exclusive by pid %d+ %(nginx%) 't%%E2%%80%%AE%%1B%[2J%%0At' for", log)
+	end)
+
 	it("that is not locked is 'unlocked' in every call", function()
 		same({ "unlocked", "unlocked", "unlocked", "unlocked", "unlocked", "unlocked", "unlocked" }, [[
 			local lock, errors = new(), {}

@@ -151,6 +151,10 @@ describe("a hold of the init phase", function()
 		local remaining, why = server:run 'return T.locks.init:check()'
 		assert.is_nil(remaining)
 		assert.is_not_nil(why)
+		assert.same({ n = 3, nil, "unlocked", "not held" }, { n = 3, server:run 'return T.locks.init:unlock()' })
+		local log = server:log()
+		assert.matches("%[warn%][^\n]*'boot' was locked by the process that this one was forked from", log)
+		assert.is_nil(log:find("lost", 1, true))
 		server:run 'T.locks.init = nil collectgarbage() collectgarbage()'
 		assert.equal(1, #server:show("boot").holders)
 	end)

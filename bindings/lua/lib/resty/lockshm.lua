@@ -355,16 +355,20 @@ function M.lock(self, key)
     return waited and elapsed_of(self, waited) or 0
 end
 
+local LOST = " was lost before unlock(): another request may have worked meanwhile; a longer exptime, expire() or option renew"
+    .. " prevents it"
+local PARENT = " was locked by the process that this one was forked from, such as nginx' master in init_by_lua*, whose it stays"
+
 local function not_unlocked(self, code)
     local reason = native.message(code)
-    ngx.log(ngx.WARN, "lockshm: '", self.key, "' was ", reason, " before unlock(): another request may have worked ",
-        "meanwhile; a longer exptime, expire() or option renew prevents it")
+    ngx.log(ngx.WARN, "lockshm: '", native.printable(self.key), "'", reason == "lost" and LOST or PARENT)
     return nil, "unlocked", reason
 end
 
 --- Releases the lock.  Works in every phase.
 -- @return 1; or nil, "unlocked".  After a loss (the lease had run out and another request took the key) a third value
---         says "lost", and a warning is logged; the other request's lock stays.
+--         says "lost", and a warning is logged; the other request's lock stays.  In a process that was forked since, it
+--         says "not held": the lock is the parent's.
 function M.unlock(self)
     if not self.memory then
         return nil, "unlocked"

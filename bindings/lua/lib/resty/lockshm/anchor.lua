@@ -38,7 +38,7 @@ end
 
 local function release(hold)
     if C.lockshm_release(hold.memory, 0) >= 0 then
-        ngx.log(ngx.WARN, "lockshm: '", hold.key, "' was released: the request that held it has ended before its function")
+        ngx.log(ngx.WARN, "lockshm: '", native.printable(hold.key), "' was released: the request that held it has ended before its function")
     end
 end
 

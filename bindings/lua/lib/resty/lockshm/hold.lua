@@ -2,6 +2,7 @@
 --- A granted request.
 -- It belongs to the process: any light thread may use it.  It ends by release(), with its object (garbage collection),
 -- with the process, or when its lease has run out and another request wants the key.  No call here waits.
+-- "not held" is a hold that was released, or is of the process that this one was forked from.
 
 local ffi = require "ffi"
 local native = require "resty.lockshm.native"

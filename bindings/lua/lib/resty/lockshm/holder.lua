@@ -16,10 +16,10 @@ end
 local function owner(holder)
     local text = "pid " .. (holder.pid or "unknown")
     if holder.name then
-        text = text .. " (" .. holder.name .. ")"
+        text = text .. " (" .. native.printable(holder.name) .. ")"
     end
     if holder.tag then
-        text = text .. " '" .. holder.tag .. "'"
+        text = text .. " '" .. native.printable(holder.tag) .. "'"
     end
     return text
 end

@@ -67,7 +67,7 @@ local function release(hold, cooldown)
     end
     local released, err = hold:release(cooldown)
     if err == "lost" then
-        log("WARN", "'", hold.key, "' was not released: lost; the work may have overlapped with another holder's")
+        log("WARN", "'", native.printable(hold.key), "' was not released: lost; the work may have overlapped with another holder's")
     end
     return released
 end
@@ -160,7 +160,7 @@ function M:once(key, period, fn, options)
     end
     local hold, reason, holder = take(self, key, request)
     if not hold and reason == "busy" then
-        log("INFO", "'", key, "' skipped: ", tostring(holder or "another request is in the way"))
+        log("INFO", "'", native.printable(key), "' skipped: ", tostring(holder or "another request is in the way"))
         return false, holder
     elseif not hold then
         return nil, reason
@@ -223,7 +223,7 @@ local function take_turn(self, locks, key, request, fn)
     if not hold and exiting() then
         return "done"
     elseif not hold then
-        log("ERR", "seat '", key, "': ", err)
+        log("ERR", "seat '", native.printable(key), "': ", err)
         return "pause"
     elseif self.stopped or exiting() then
         release(hold)
@@ -234,7 +234,7 @@ local function take_turn(self, locks, key, request, fn)
     self.hold = nil
     local released = release(hold)
     if not ok then
-        log("ERR", "seat '", key, "': ", reason)
+        log("ERR", "seat '", native.printable(key), "': ", reason)
         return "pause"
     end
     return released and "done" or "again"
