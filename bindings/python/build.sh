@@ -10,7 +10,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-/usr/bin/python3}
 if [ -n "${builddir:-}" ]; then
-	out=$(cd "$builddir" && pwd)/bindings/python
+	out=$(cd "$builddir" && pwd)/bindings/python/built # not the folder itself, which is the source in a build in the tree
 	LOCKSHM_CFLAGS="-I$(cd "$srcdir" && pwd)/include"
 	LOCKSHM_LIBS="-L$(cd "$builddir" && pwd)/.libs -llockshm"
 	export LOCKSHM_CFLAGS LOCKSHM_LIBS
@@ -41,9 +41,10 @@ if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 	echo "$out/lib"
 	exit 0
 fi
-# A copy, as the build writes beside its sources.
+# A copy of what it needs, as the build writes beside its sources.
 rm -rf "$out/tree" "$out/stamp"
-cp -r "$here" "$out/tree"
+mkdir "$out/tree"
+(cd "$here" && cp -r MANIFEST.in README.md pyproject.toml setup.py src "$out/tree")
 chmod -R u+w "$out/tree"
 cd "$out/tree"
 CFLAGS="${CFLAGS:--O2 -g} -Wall -Wextra -Werror" \

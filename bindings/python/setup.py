@@ -7,6 +7,7 @@ import shlex
 import subprocess
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 
 def flags(variable, option):
@@ -21,7 +22,17 @@ def flags(variable, option):
     return shlex.split(text)
 
 
+class BuildWithLibrary(build_ext):
+    """Only this needs the library: an archive of the source is made, and its metadata read, without it."""
+
+    def build_extension(self, extension):
+        extension.extra_compile_args += flags("LOCKSHM_CFLAGS", "--cflags")
+        extension.extra_link_args += flags("LOCKSHM_LIBS", "--libs")
+        super().build_extension(extension)
+
+
 setup(
+    cmdclass={"build_ext": BuildWithLibrary},
     ext_modules=[
         Extension(
             "lockshm._lockshm",
@@ -29,8 +40,7 @@ setup(
             depends=["src/_lockshm/lockshm_py.h"],
             define_macros=[("Py_LIMITED_API", "0x030a0000")],
             py_limited_api=True,
-            extra_compile_args=["-std=c11", "-fvisibility=hidden", *flags("LOCKSHM_CFLAGS", "--cflags")],
-            extra_link_args=flags("LOCKSHM_LIBS", "--libs"),
+            extra_compile_args=["-std=c11", "-fvisibility=hidden"],
         )
     ],
     options={"bdist_wheel": {"py_limited_api": "cp310"}},

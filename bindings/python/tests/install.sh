@@ -47,7 +47,8 @@ step()
 	skip "Python.h is missing: python3-dev"
 if [ -n "${builddir:-}" ]; then
 	libdir=$(cd "$builddir" && pwd)/.libs
-	LOCKSHM_CFLAGS="-I$(cd "$srcdir" && pwd)/include"
+	source=$(cd "$srcdir" && pwd)
+	LOCKSHM_CFLAGS="-I$source/include"
 	LOCKSHM_LIBS="-L$libdir -llockshm"
 	export LOCKSHM_CFLAGS LOCKSHM_LIBS
 else
@@ -61,7 +62,8 @@ unset PYTHONPATH
 cp -r "$here/.." "$work/tree"
 chmod -R u+w "$work/tree"
 cd "$work/tree" || exit 1
-step "make the archive" "$python" setup.py -q sdist --dist-dir "$work/dist"
+step "make the archive, without the library" env -u LOCKSHM_CFLAGS -u LOCKSHM_LIBS PKG_CONFIG=false \
+	"$python" setup.py -q sdist --dist-dir "$work/dist"
 cd "$work" || exit 1
 rm -rf "$work/tree"
 
@@ -74,4 +76,15 @@ step "find the installed package" "$work/venv/bin/python" -c "import lockshm, sy
 step "run the README's example" "$work/venv/bin/python" -Werror example.py
 step "find the stubs" test -f "$("$work/venv/bin/python" -c 'import lockshm, os; print(os.path.dirname(lockshm.__file__))')/py.typed"
 step "remove it" "$work/venv/bin/pip" uninstall -y lockshm
+
+# A build in the source tree itself: the folder of its results is inside the one that it copies.
+if [ -n "${builddir:-}" ]; then
+	mkdir -p "$work/both/bindings/python"
+	ln -s "$source/include" "$libdir" "$work/both"
+	cp -r "$here/../MANIFEST.in" "$here/../README.md" "$here/../build.sh" "$here/../pyproject.toml" "$here/../setup.py" "$here/../src" \
+		"$work/both/bindings/python"
+	cd "$work/both" || exit 1
+	step "build in the source tree" env srcdir=. builddir=. sh bindings/python/build.sh
+	step "find it unchanged the second time" env srcdir=. builddir=. CC=false sh bindings/python/build.sh
+fi
 echo "$passed passed, 0 failed, 0 skipped"
