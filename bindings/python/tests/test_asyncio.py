@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import os
+import sys
 import threading
 
 import pytest
@@ -317,6 +318,66 @@ def test_loops_in_threads_share_the_queue(locks):
     for thread in threads:
         thread.join()
     assert not errors and counter == [800]
+
+
+def test_one_event_loop_for_each_request_in_threads(locks):
+    """asyncio.run() again and again, in many threads: each opens a loop and forgets those that are closed; with on_lost, too."""
+    errors, started = [], threading.Barrier(8)
+
+    async def request(number):
+        async with locks.shared("report", on_lost=print), locks.exclusive(f"own {number}"):
+            await asyncio.sleep(0)
+
+    def run(number):
+        started.wait()
+        try:
+            for _ in range(60):
+                asyncio.run(request(number))
+        except BaseException as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors and not locks.requests("report")
+
+
+def test_a_loop_that_another_thread_opens_while_this_one_looks_for_closed_ones(locks):
+    """At the very moment at which the table is gone through."""
+    errors, armed = [], []
+
+    async def request():
+        async with locks.exclusive("report", timeout=None):
+            pass
+
+    def run():
+        try:
+            asyncio.run(request())
+        except BaseException as error:
+            errors.append(error)
+
+    class Looked(asyncio.SelectorEventLoop):
+        def is_closed(self):
+            while armed:
+                armed.pop()
+                thread = threading.Thread(target=run)
+                thread.start()
+                thread.join()
+            return super().is_closed()
+
+    events = Looked()
+    events.run_until_complete(request())
+    armed.append(1)
+    run()
+    events.close()
+    assert not errors and not armed
 
 
 def test_threads_and_tasks_share_the_queue(locks):

@@ -28,9 +28,16 @@ def _drain(loop: Loop) -> None:
             wait.future.set_result(None)
 
 
+def _forget_closed() -> None:
+    """Other threads use the table meanwhile: over a copy that is made in one step."""
+    for reference in _loops.keyrefs():
+        events = reference()
+        if events is not None and events.is_closed():
+            _loops.pop(events, None)
+
+
 def _open_loop(events: asyncio.AbstractEventLoop, segment: Segment) -> Loop:
-    for other in [other for other in _loops if other.is_closed()]:
-        del _loops[other]
+    _forget_closed()
     loop = Loop(segment)
     events.add_reader(loop.fileno(), _drain, loop)
     _loops.setdefault(events, {})[segment] = loop
