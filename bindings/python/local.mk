@@ -38,6 +38,8 @@ EXTRA_DIST += \
 	%D%/src/_lockshm/lockshm_py.h \
 	%D%/src/_lockshm/loop.c \
 	%D%/src/_lockshm/module.c \
+	%D%/src/_lockshm/node.c \
+	%D%/src/_lockshm/release.c \
 	%D%/src/_lockshm/segment_type.c \
 	%D%/src/lockshm/__init__.py \
 	%D%/src/lockshm/_aio.py \
@@ -83,6 +85,8 @@ EXTRA_DIST += \
 	%D%/tests/test_lock.py \
 	%D%/tests/test_lost.py \
 	%D%/tests/test_readme.py \
+	%D%/tests/test_reentry.py \
+	%D%/tests/test_strings.py \
 	%D%/tests/test_recipes.py \
 	%D%/tests/test_testing.py \
 	%D%/tests/test_threads.py \

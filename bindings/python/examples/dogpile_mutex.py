@@ -11,25 +11,19 @@ from dogpile.cache.proxy import ProxyBackend
 
 
 class Mutex:
-    """A hold has an object of its own: dogpile may release it in another thread (async_creation_runner)."""
+    """dogpile may release it in another thread than acquired it (async_creation_runner)."""
 
     def __init__(self, locks, key, timeout):
-        self._request = lambda: locks.exclusive(key, timeout=timeout, lease=None)
-        self._held = None
+        self._lock = locks.exclusive(key, timeout=timeout, lease=None)
 
     def acquire(self, wait=True):
-        lock = self._request()
-        granted = lock.acquire() if wait else lock.acquire(blocking=False)
-        if granted:
-            self._held = lock
-        return granted
+        return self._lock.acquire() if wait else self._lock.acquire(blocking=False)
 
     def release(self):
-        lock, self._held = self._held, None
-        lock.release()
+        self._lock.release()
 
     def locked(self):
-        return self._request().locked()
+        return self._lock.locked()
 
 
 class LockshmMutexes(ProxyBackend):

@@ -15,14 +15,10 @@ from huey.exceptions import TaskLockedException
 
 
 class TaskLock:
-    """As huey's: a context manager and a decorator, which raises TaskLockedException instead of waiting.
-
-    A hold has an object of its own: one that tasks of one thread shared would count their entries.
-    """
+    """As huey's: a context manager and a decorator, which raises TaskLockedException instead of waiting."""
 
     def __init__(self, locks, key):
-        self._request = lambda: locks.exclusive(key, timeout=0, lease=None, tag="huey")
-        self._held = None
+        self._lock = locks.exclusive(key, timeout=0, lease=None, tag="huey")
 
     def __call__(self, fn):
         @functools.wraps(fn)
@@ -40,20 +36,16 @@ class TaskLock:
         self.release()
 
     def acquire(self):
-        lock = self._request()
         try:
-            lock.acquire()
+            return self._lock.acquire()
         except lockshm.Busy as error:  # the message names the process that has it
             raise TaskLockedException(str(error)) from error
-        self._held = lock
-        return True
 
     def release(self):
-        lock, self._held = self._held, None
-        lock.release()
+        self._lock.release()
 
     def is_locked(self):
-        return self._request().locked()
+        return self._lock.locked()
 
 
 class LockshmLocks:

@@ -24,8 +24,6 @@ def test_async_with_on_the_same_object(locks):
     async def main():
         async with lock as hold:
             assert hold is lock and lock.held and lock.count == 1
-            async with lock:
-                assert lock.count == 2
         assert not lock.held
 
     asyncio.run(main())
@@ -62,8 +60,7 @@ def test_one_object_in_many_tasks_excludes_them(locks):
         async with lock:
             value = counter[0]
             await asyncio.sleep(0)
-            async with lock:
-                counter[0] = value + 1
+            counter[0] = value + 1
 
     async def main():
         await asyncio.gather(*(work() for _ in range(200)))
@@ -147,24 +144,6 @@ def test_a_task_releases_what_another_acquired(locks):
 
     asyncio.run(main())
     assert not locks.locked("report")
-
-
-def test_with_in_a_task_is_no_reentry_for_other_tasks(locks):
-    """A plain with cannot say which task entered it, so the second one is refused."""
-    lock, refused = locks.exclusive("report"), []
-
-    async def work():
-        try:
-            with lock:
-                await asyncio.sleep(0)
-        except RuntimeError as error:
-            refused.append(str(error))
-
-    async def main():
-        await asyncio.gather(work(), work())
-
-    asyncio.run(main())
-    assert len(refused) == 1 and "use async with" in refused[0] and not locks.locked("report")
 
 
 # --- Cancellation ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ BAD_OPTIONS = [
     ({"lease": None, "renew": True}, ValueError, "renew=True needs a lease"),
     ({"lease": 1, "renew": False, "max_hold": 5}, ValueError, "max_hold"),
     ({"tag": "x" * 31}, ValueError, "up to 30 bytes"),
-    ({"tag": 5}, TypeError, "a tag is str"),
+    ({"tag": 5}, TypeError, "a tag must be str"),
     ({"on_lost": 5}, TypeError, "on_lost is not callable"),
     ({"ttl": 5}, TypeError, "unexpected keyword argument 'ttl'"),
 ]

@@ -22,7 +22,7 @@ def test_a_dropped_hold_is_released_with_a_warning(locks):
 
 
 def test_a_dropped_reentrant_hold(locks):
-    lock = locks.exclusive("report")
+    lock = locks.exclusive("report", reentrant=True)
     lock.acquire()
     lock.acquire()
     with pytest.warns(ResourceWarning):

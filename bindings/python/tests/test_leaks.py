@@ -21,7 +21,7 @@ def resident():
 
 def use(locks, n, on_lost):
     """Every way that makes, takes, refuses and drops lock objects."""
-    shared = locks.exclusive("shared")
+    shared = locks.exclusive("shared", reentrant=True)
     for number in range(n // 6):
         key = f"key {number % 5000}"
         with locks.exclusive(key, renew=False):

@@ -30,17 +30,6 @@ def test_tokens_rise(locks):
     assert tokens == sorted(set(tokens))
 
 
-def test_reentry_is_counted(locks):
-    lock = locks.exclusive("report")
-    with lock:
-        token = lock.token
-        with lock:
-            assert lock.acquire() and lock.count == 3 and lock.token == token
-            lock.release()
-        assert lock.held and lock.count == 1
-    assert not locks.locked("report")
-
-
 def test_another_object_of_the_key_is_another_request(locks):
     with locks.exclusive("report", tag="nightly"), pytest.raises(lockshm.Busy) as refused:
         locks.exclusive("report", timeout=0).acquire()
@@ -160,7 +149,7 @@ def test_cooldown_keeps_the_key_closed(locks):
 
 
 def test_cooldown_is_for_the_last_release_of_an_exclusive_hold(locks):
-    lock, reader = locks.exclusive("report"), locks.shared("config")
+    lock, reader = locks.exclusive("report", reentrant=True), locks.shared("config")
     with lock, reader:
         with lock, pytest.raises(ValueError, match="last release"):
             lock.release(cooldown=1)
@@ -250,6 +239,22 @@ def test_attributes_and_repr(locks):
     assert "shared 'report'" in repr(lock) and locks.name in repr(lock) and locks.name in repr(locks)
     with pytest.raises(AttributeError):
         lock.anything = 1
+
+
+def test_a_with_block_closes(locks):
+    with lockshm.open(locks.name) as own:
+        assert isinstance(own, lockshm.Locks)
+        lock = own.exclusive("report")
+        lock.acquire()
+        descriptors = len(os.listdir("/proc/self/fd"))
+    assert lock.held and len(os.listdir("/proc/self/fd")) == descriptors - 1
+    lock.release()
+    for call in (lock.acquire, own.__enter__):
+        with pytest.raises(lockshm.Invalid, match="closed"):
+            call()
+    with pytest.raises(KeyError), lockshm.open(locks.name):
+        raise KeyError
+    assert not locks.locked("report")
 
 
 def test_close_refuses_new_requests_and_keeps_holds(locks):

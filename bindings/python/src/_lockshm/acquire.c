@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire.c - take and release the lock of a lock object: threads
+ * acquire.c - take the lock of a lock object: threads
  *
- * Every hold is taken by a lockshm loop, so it belongs to the process, and any thread may release it.  A free key needs
- * no wait: the loop at the top of the segment's pool serves all threads, as they have the GIL.  A global key is always
- * waited for: its request is pending until the bridge has replied.  A wait takes a loop out
+ * A free key needs no wait: the loop at the top of the segment's pool serves all threads, as they have the GIL.  A
+ * global key is always waited for: its request is pending until the bridge has replied.  A wait takes a loop out
  * of the pool and polls its descriptor without the GIL: a signal ends the poll, its Python handler runs, and if that
  * raises, the request is cancelled.  lockshm_acquire() would go on sleeping after a signal.
  */
@@ -16,182 +15,6 @@
 
 /* An exception is set; no code of the library. */
 enum { INTERRUPTED = -1000 };
-
-static uint64_t this_thread(void)
-{
-	return PyThreadState_GetID(PyThreadState_Get());
-}
-
-/* --- Nodes ------------------------------------------------------------------------------------------- */
-
-/** Return: a node that is awaited now; NULL with an exception. */
-struct node *node_take(Lock *lock)
-{
-	struct node *node = &lock->first;
-
-	if (node->use != NODE_FREE) {
-		node = PyMem_Calloc(1, sizeof(*node));
-		if (!node) {
-			PyErr_NoMemory();
-			return NULL;
-		}
-		node->next = lock->first.next;
-		lock->first.next = node;
-	}
-	node->use = NODE_AWAITED;
-	return node;
-}
-
-void node_free(Lock *lock, struct node *node)
-{
-	PyObject *task = node->task;
-
-	node->use = NODE_FREE;
-	node->task = NULL;
-	node->count = 0;
-	if (node != &lock->first) {
-		struct node **at = &lock->first.next;
-
-		while (*at != node)
-			at = &(*at)->next;
-		*at = node->next;
-		PyMem_Free(node);
-	}
-	Py_XDECREF(task);
-}
-
-/**
- * The request of @node was granted, with @status, to @task or, if that is NULL, to this thread.
- * Return: 0, or -1 with an exception.
- */
-int node_enter(Lock *lock, struct node *node, PyObject *task, int status)
-{
-	PyObject *result;
-
-	node->use = NODE_HELD;
-	node->local_only = status == LOCKSHM_LOCAL_ONLY;
-	node->count = 1;
-	node->thread = this_thread();
-	Py_XINCREF(task);
-	node->task = task;
-	if (!lock->on_lost)
-		return 0;
-	result = PyObject_CallMethod(lock->state->report, "watch", "OO", lock, task ? Py_True : Py_False);
-	if (result) {
-		Py_DECREF(result);
-		return 0;
-	}
-	(void)lockshm_release(&node->hold, 0);
-	node_free(lock, node);
-	return -1;
-}
-
-/** After fork() the holds are the parent's. */
-void forget_foreign(Lock *lock)
-{
-	for (struct node *node = &lock->first, *next; node; node = next) {
-		next = node->next;
-		if (node->use == NODE_HELD && lockshm_check(&node->hold, NULL) == LOCKSHM_NOT_HELD) {
-			node_free(lock, node);
-			lock->past = PAST_PARENT;
-		}
-	}
-}
-
-/** Return: the running task, NULL if there is none, or with an exception. */
-static PyObject *running_task(const Lock *lock)
-{
-	PyObject *task = PyObject_CallMethod(lock->state->report, "running_task", NULL);
-
-	if (task != Py_None)
-		return task;
-	Py_DECREF(task);
-	return NULL;
-}
-
-static struct node *node_of(Lock *lock, const PyObject *task)
-{
-	uint64_t thread = task ? 0 : this_thread();
-
-	for (struct node *node = &lock->first; node; node = node->next)
-		if (node->use == NODE_HELD && node->task == task && (task || node->thread == thread))
-			return node;
-	return NULL;
-}
-
-static struct node *node_of_caller(Lock *lock)
-{
-	PyObject *task = running_task(lock);
-	struct node *node = task ? node_of(lock, task) : NULL;
-
-	Py_XDECREF(task);
-	if (!node && !PyErr_Occurred())
-		node = node_of(lock, NULL);
-	if (!node && !PyErr_Occurred())
-		PyErr_SetString(PyExc_RuntimeError, "several threads or tasks hold this lock object, and the caller is none of them");
-	return node;
-}
-
-/** The node that a call on the hold means: the only one, else the caller's.  Return: NULL with an exception. */
-struct node *lock_node(Lock *lock)
-{
-	struct node *only = NULL;
-	int held = 0;
-
-	if (lock->first.use == NODE_HELD && !lock->first.next)
-		return &lock->first;
-	for (struct node *node = &lock->first; node; node = node->next)
-		if (node->use == NODE_HELD) {
-			only = node;
-			held++;
-		}
-	if (held > 1)
-		return node_of_caller(lock);
-	if (!held)
-		fail_not_held(lock);
-	return only;
-}
-
-/* --- Re-entry ---------------------------------------------------------------------------------------- */
-
-static int refuse_in_task(const Lock *lock)
-{
-	PyObject *task = running_task(lock);
-
-	if (!task)
-		return PyErr_Occurred() ? -1 : 0;
-	Py_DECREF(task);
-	PyErr_Format(PyExc_RuntimeError,
-		     "%R: this thread holds the lock object, and whether the running task does is not known: use async with, "
-		     "or a lock object for each task",
-		     lock->key);
-	return -1;
-}
-
-/** Count once more if @task, or this thread, holds it.  Return: 1 if so; 0 = request it; -1 with an exception. */
-int lock_reenter(Lock *lock, PyObject *task)
-{
-	struct node *node;
-	int code;
-
-	if (lock->first.use == NODE_FREE && !lock->first.next)
-		return 0;
-	forget_foreign(lock);
-	node = node_of(lock, task);
-	if (!node)
-		return 0;
-	if (!task && refuse_in_task(lock))
-		return -1;
-	code = lockshm_check(&node->hold, NULL);
-	if (code < 0) {
-		fail_hold(lock, code, &node->hold, lockshm_token(&node->hold));
-		return -1;
-	}
-	node->count++;
-	return 1;
-}
-
-/* --- Acquire ----------------------------------------------------------------------------------------- */
 
 /**
  * Poll without the GIL.  Signals are blocked from before the check to the poll, which takes them: one that arrived in
@@ -311,10 +134,10 @@ static int try_node(Lock *lock, struct node *node)
 }
 
 /**
- * Request the lock for this thread.  @report is filled only if it is not granted: a free key is tried without one.
+ * Request the lock for @task, or this thread.  @report is filled only if it is not granted: a free key is tried without one.
  * Return: a status, or INTERRUPTED with an exception.
  */
-int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report)
+static int lock_take(Lock *lock, PyObject *task, int64_t timeout_ns, struct lockshm_report *report)
 {
 	struct node *node;
 	int code;
@@ -329,7 +152,7 @@ int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report)
 		code = wait_for_grant(lock, node, timeout_ns, report);
 	if (code < 0)
 		node_free(lock, node);
-	else if (node_enter(lock, node, NULL, code))
+	else if (node_enter(lock, node, task, false, code))
 		code = INTERRUPTED;
 	return code;
 }
@@ -387,14 +210,14 @@ int acquire_args(const Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject
 }
 
 /** Return: 1 = held, 0 = not and the caller is told so by False, -1 with an exception. */
-static int acquire_as(Lock *lock, const struct acquire_args *how)
+static int acquire_for(Lock *lock, PyObject *task, const struct acquire_args *how)
 {
 	struct lockshm_report report;
-	int code = lock_reenter(lock, NULL);
+	int code = lock_reenter(lock, task);
 
 	if (code)
 		return code;
-	code = lock_take(lock, how->timeout_ns, &report);
+	code = lock_take(lock, task, how->timeout_ns, &report);
 	if (code >= 0)
 		return 1;
 	if (code == INTERRUPTED)
@@ -406,6 +229,20 @@ static int acquire_as(Lock *lock, const struct acquire_args *how)
 	return -1;
 }
 
+int acquire_as(Lock *lock, const struct acquire_args *how)
+{
+	PyObject *task;
+	int result;
+
+	if (!lock->reentrant)
+		return acquire_for(lock, NULL, how);
+	if (owner_of(lock, &task))
+		return -1;
+	result = acquire_for(lock, task, how);
+	Py_XDECREF(task);
+	return result;
+}
+
 PyObject *lock_acquire(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	struct acquire_args how = { lock->timeout_ns, false };
@@ -414,105 +251,4 @@ PyObject *lock_acquire(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject
 	if (!result)
 		result = acquire_as(lock, &how);
 	return result < 0 ? NULL : PyBool_FromLong(result);
-}
-
-/* --- Release ----------------------------------------------------------------------------------------- */
-
-static void unwatch(const Lock *lock)
-{
-	PyObject *result = lock->state->report ? PyObject_CallMethod(lock->state->report, "unwatch", "O", lock) : NULL;
-
-	if (!result && PyErr_Occurred())
-		PyErr_WriteUnraisable(lock->key);
-	Py_XDECREF(result);
-}
-
-static int release_failed(Lock *lock, struct node *node, int code, uint64_t token, bool quiet)
-{
-	if (code == LOCKSHM_LATE)
-		log_hold(lock, "late", &node->hold, token);
-	else if (quiet)
-		log_hold(lock, code == LOCKSHM_LOST ? "lost" : "not held", &node->hold, token);
-	else
-		fail_hold(lock, code, &node->hold, token);
-	node_free(lock, node);
-	lock->past = code == LOCKSHM_NOT_HELD ? PAST_PARENT : PAST_RELEASED;
-	return code == LOCKSHM_LATE || quiet ? 0 : -1;
-}
-
-/** @quiet: an exception is on its way, which a loss must not replace.  Return: 0, or -1 with an exception. */
-int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool quiet)
-{
-	uint64_t token;
-	int code;
-
-	if (node->count > 1 && !cooldown_ns) {
-		node->count--;
-		return 0;
-	}
-	token = lockshm_token(&node->hold);
-	code = node->count > 1 ? LOCKSHM_INVALID : lockshm_release(&node->hold, cooldown_ns);
-	if (code == LOCKSHM_INVALID) {
-		PyErr_SetString(PyExc_ValueError, "a cooldown is for the last release of an exclusive hold, up to ten years");
-		return -1;
-	}
-	if (lock->on_lost)
-		unwatch(lock);
-	if (code)
-		return release_failed(lock, node, code, token, quiet);
-	node_free(lock, node);
-	lock->past = PAST_RELEASED;
-	return 0;
-}
-
-PyObject *lock_release(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-	PyObject *cooldown = n ? args[0] : NULL;
-	int64_t cooldown_ns = 0;
-	struct node *node;
-
-	if (names && PyTuple_Size(names) == 1 && !n) {
-		if (!word_is(lock->state, PyTuple_GetItem(names, 0), WORD_COOLDOWN)) {
-			unknown_word("release", PyTuple_GetItem(names, 0));
-			return NULL;
-		}
-		cooldown = args[0];
-	} else if (n > 1 || names) {
-		PyErr_SetString(PyExc_TypeError, "release() takes one argument, cooldown");
-		return NULL;
-	}
-	if (cooldown && time_of(cooldown, "cooldown", &cooldown_ns))
-		return NULL;
-	node = lock_node(lock);
-	if (!node || lock_release_node(lock, node, cooldown_ns, false))
-		return NULL;
-	Py_RETURN_NONE;
-}
-
-static bool is_held(const struct node *node)
-{
-	return node->use == NODE_HELD && lockshm_check(&node->hold, NULL) != LOCKSHM_NOT_HELD;
-}
-
-static void warn_dropped(const Lock *lock)
-{
-	PyObject *type, *value, *traceback;
-
-	PyErr_Fetch(&type, &value, &traceback);
-	if (PyErr_WarnFormat(PyExc_ResourceWarning, 1, "lock object of %R was dropped while it was held", lock->key))
-		PyErr_WriteUnraisable(lock->key);
-	PyErr_Restore(type, value, traceback);
-}
-
-/** The object goes away: end its holds.  In a child of fork() they are the parent's, and go on. */
-void lock_drop(Lock *lock)
-{
-	for (struct node *node = &lock->first, *next; node; node = next) {
-		next = node->next;
-		if (is_held(node)) {
-			(void)lockshm_release(&node->hold, 0);
-			warn_dropped(lock);
-		}
-		node_free(lock, node);
-	}
 }

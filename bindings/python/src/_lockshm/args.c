@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * args.c - arguments: seconds, names of keywords, keys
+ * args.c - arguments: seconds, names of keywords, keys, other strings
  */
 #include <math.h>
+#include <string.h>
 
 #include "lockshm_py.h"
 
@@ -81,4 +82,47 @@ int key_bytes(PyObject *key, const char **bytes, Py_ssize_t *len)
 		return 0;
 	PyErr_Format(PyExc_ValueError, "a key has 1 to %d bytes, this one %zd", LOCKSHM_KEY_MAX, *len);
 	return -1;
+}
+
+/**
+ * A str that the library gets as a C string.  @what: for messages.
+ * Return: owned by @value; NULL with an exception, also for a NUL, at which the library would cut it.
+ */
+const char *text_of(PyObject *value, const char *what)
+{
+	const char *text;
+	Py_ssize_t len;
+
+	if (!PyUnicode_Check(value)) {
+		PyErr_Format(PyExc_TypeError, "%s must be str, not %R", what, (PyObject *)Py_TYPE(value));
+		return NULL;
+	}
+	text = PyUnicode_AsUTF8AndSize(value, &len);
+	if (!text || !memchr(text, '\0', (size_t)len))
+		return text;
+	PyErr_Format(PyExc_ValueError, "%s must not contain a NUL character: %R", what, value);
+	return NULL;
+}
+
+/** The name of a segment.  Return: owned by @name; NULL with an exception, Invalid as for the other names that none can have. */
+const char *name_of(const struct state *state, PyObject *name)
+{
+	struct lockshm_error error = { .message = "the name of a segment must not contain a NUL character" };
+	const char *text = text_of(name, "name");
+
+	if (!text && PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_UnicodeError)) {
+		PyErr_Clear();
+		fail_code(state, LOCKSHM_INVALID, &error, name);
+	}
+	return text;
+}
+
+/** @text: [out] NULL for None or no @value.  Return: 0, or -1 with an exception. */
+int optional_text(PyObject *value, const char *name, const char **text)
+{
+	*text = NULL;
+	if (!value || value == Py_None)
+		return 0;
+	*text = text_of(value, name);
+	return *text ? 0 : -1;
 }

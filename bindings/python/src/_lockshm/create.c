@@ -47,7 +47,7 @@ int policy_of(PyObject *value, bool of_request)
 	if (!value)
 		return 0;
 	if (PyUnicode_Check(value)) {
-		text = PyUnicode_AsUTF8AndSize(value, NULL);
+		text = text_of(value, "redis_policy");
 		if (!text)
 			return -1;
 		if (strcmp(text, "fail") == 0)
@@ -62,9 +62,10 @@ int policy_of(PyObject *value, bool of_request)
 	return -1;
 }
 
-/* Those with more to check than a C string has. */
+/* As given; NULL = not. */
 struct values {
 	PyObject *locks, *requests, *owners, *mode;
+	PyObject *redis, *prefix, *global_keys;
 	PyObject *ttl, *policy, *gap, *retain, *leases, *wait;
 	int quorum;
 };
@@ -73,7 +74,9 @@ static int redis_options(const struct values *v, struct lockshm_create_options *
 {
 	int policy = policy_of(v->policy, false);
 
-	if (policy < 0 || bound_of(v->ttl, "redis_ttl", &options->redis_ttl_ns) ||
+	if (policy < 0 || optional_text(v->redis, "redis", &options->redis) ||
+	    optional_text(v->prefix, "redis_prefix", &options->redis_prefix) ||
+	    optional_text(v->global_keys, "global_keys", &options->global_keys) || bound_of(v->ttl, "redis_ttl", &options->redis_ttl_ns) ||
 	    bound_of(v->gap, "redis_gap", &options->redis_gap_ns) ||
 	    bound_of(v->retain, "redis_retain", &options->redis_retain_ns) ||
 	    capacity_of(v->leases, "redis_leases", &options->redis_leases) ||
@@ -99,10 +102,10 @@ int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *
 	*out = (struct create_arguments){ .create = 1, .options = LOCKSHM_CREATE_INIT };
 	o->flags = LOCKSHM_CREATE_OR_OPEN;
 	mode = o->mode;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOOzOOzpOOOOz:Locks", names, &out->name, &out->create,
-					 &out->any_owner, &v.locks, &v.requests, &v.owners, &v.mode, &o->redis, &v.ttl,
-					 &v.policy, &o->redis_prefix, &v.quorum, &v.gap, &v.retain, &v.leases, &v.wait,
-					 &o->global_keys) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOOOOOOpOOOOO:Locks", names, &out->name, &out->create,
+					 &out->any_owner, &v.locks, &v.requests, &v.owners, &v.mode, &v.redis, &v.ttl,
+					 &v.policy, &v.prefix, &v.quorum, &v.gap, &v.retain, &v.leases, &v.wait,
+					 &v.global_keys) ||
 	    capacity_of(v.locks, "locks", &o->locks) || capacity_of(v.requests, "requests", &o->requests) ||
 	    capacity_of(v.owners, "owners", &o->owners) || capacity_of(v.mode, "mode", &mode))
 		return -1;

@@ -13,6 +13,7 @@ struct failure {
 	PyObject *key;
 	int64_t timeout_ns, waited_ns;
 	const struct lockshm_blocker *blocker;
+	bool own; /* the blocker is a hold of the same lock object */
 	uint64_t token, lost_to;
 };
 
@@ -38,10 +39,11 @@ static PyObject *raise_failure(const struct state *state, const struct failure *
 	holder = holder_of(state, f->blocker);
 	if (!holder)
 		return NULL;
-	exception = PyObject_CallMethod(state->report, "failure", "ssOiiOLLNKK", lockshm_code_name(f->code), message,
+	exception = PyObject_CallMethod(state->report, "failure", "ssOiiOLLNOKK", lockshm_code_name(f->code), message,
 					strcmp(message, general) ? Py_True : Py_False,
 					f->error ? f->error->sys_errno : 0, f->error ? f->error->table : 0,
 					f->key ? f->key : Py_None, (long long)f->timeout_ns, (long long)f->waited_ns, holder,
+					f->own ? Py_True : Py_False,
 					(unsigned long long)f->token, (unsigned long long)f->lost_to);
 	if (exception) {
 		PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
@@ -86,6 +88,14 @@ PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint
 	return raise_failure(lock->state, &f);
 }
 
+static bool holds_token(const Lock *lock, uint64_t token)
+{
+	for (const struct node *node = &lock->first; node; node = node->next)
+		if (node->use == NODE_HELD && lockshm_token(&node->hold) == token)
+			return true;
+	return false;
+}
+
 PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report)
 {
 	struct failure f = { .code = code,
@@ -93,7 +103,8 @@ PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const str
 			     .key = lock->key,
 			     .timeout_ns = timeout_ns,
 			     .waited_ns = report->waited_ns,
-			     .blocker = &report->blocker };
+			     .blocker = &report->blocker,
+			     .own = holds_token(lock, report->blocker.token) };
 
 	return raise_failure(lock->state, &f);
 }

@@ -107,23 +107,29 @@ PyObject *hold_acknowledge(Lock *lock, PyObject *Py_UNUSED(unused))
 	return node ? done(lock, node, lockshm_acknowledge(&node->hold)) : NULL;
 }
 
-/** Write to a descriptor when the hold is lost: for lockshm._watch, right after the grant. */
-PyObject *hold_notify(Lock *lock, PyObject *fd)
+/** _notify(fd, number of the grant): write to a descriptor when that hold is lost, unless it has been released by now. */
+PyObject *hold_notify(Lock *lock, PyObject *const *args, Py_ssize_t n)
 {
-	struct node *node = lock_node(lock);
-	long number = PyLong_AsLong(fd);
+	long fd = n == 2 ? PyLong_AsLong(args[0]) : -1;
+	unsigned long long number = n == 2 ? PyLong_AsUnsignedLongLong(args[1]) : 0;
+	struct node *node;
 
-	if (!node || (number == -1 && PyErr_Occurred()))
+	if (PyErr_Occurred())
 		return NULL;
-	return done(lock, node, lockshm_notify(&node->hold, (int)number));
+	node = lock_node_numbered(lock, number);
+	if (!node)
+		Py_RETURN_NONE;
+	return done(lock, node, lockshm_notify(&node->hold, (int)fd));
 }
 
-PyObject *hold_is_lost(Lock *lock, PyObject *Py_UNUSED(unused))
+/** _tell_lost(): whether a hold of the object was lost since the last call; on_lost is called for each once. */
+PyObject *hold_tell_lost(Lock *lock, PyObject *Py_UNUSED(unused))
 {
 	bool lost = false;
 
-	for (const struct node *node = &lock->first; node; node = node->next)
-		lost |= node->use == NODE_HELD && lockshm_check(&node->hold, NULL) == LOCKSHM_LOST;
+	for (struct node *node = &lock->first; node; node = node->next)
+		if (node->use == NODE_HELD && !node->told && lockshm_check(&node->hold, NULL) == LOCKSHM_LOST)
+			lost = node->told = true;
 	return PyBool_FromLong(lost);
 }
 

@@ -2,6 +2,8 @@
 /*
  * lock.c - the type of lock objects
  */
+#include <string.h>
+
 #include "lockshm_py.h"
 
 /* --- Making one -------------------------------------------------------------------------------------- */
@@ -9,7 +11,7 @@
 struct options {
 	int64_t timeout_ns, lease_ns, max_hold_ns;
 	PyObject *renew, *tag, *on_lost;
-	int robust, global, policy;
+	int robust, reentrant, global, policy;
 };
 
 static int option(const struct state *state, struct options *o, PyObject *name, PyObject *value)
@@ -26,6 +28,8 @@ static int option(const struct state *state, struct options *o, PyObject *name, 
 		o->tag = value == Py_None ? NULL : value;
 	else if (word_is(state, name, WORD_ROBUST))
 		return (o->robust = PyObject_IsTrue(value)) < 0 ? -1 : 0;
+	else if (word_is(state, name, WORD_REENTRANT))
+		return (o->reentrant = PyObject_IsTrue(value)) < 0 ? -1 : 0;
 	else if (word_is(state, name, WORD_GLOBAL))
 		return (o->global = PyObject_IsTrue(value)) < 0 ? -1 : 0;
 	else if (word_is(state, name, WORD_REDIS_POLICY))
@@ -39,18 +43,12 @@ static int option(const struct state *state, struct options *o, PyObject *name, 
 
 static int check_tag(PyObject *tag, const char **text)
 {
-	Py_ssize_t len;
-
-	if (!PyUnicode_Check(tag)) {
-		PyErr_Format(PyExc_TypeError, "a tag is str, not %R", (PyObject *)Py_TYPE(tag));
-		return -1;
-	}
-	*text = PyUnicode_AsUTF8AndSize(tag, &len);
+	*text = text_of(tag, "a tag");
 	if (!*text)
 		return -1;
-	if (len <= LOCKSHM_TAG_MAX)
+	if (strlen(*text) <= LOCKSHM_TAG_MAX)
 		return 0;
-	PyErr_Format(PyExc_ValueError, "a tag has up to %d bytes, %R has %zd", LOCKSHM_TAG_MAX, tag, len);
+	PyErr_Format(PyExc_ValueError, "a tag has up to %d bytes, %R has %zu", LOCKSHM_TAG_MAX, tag, strlen(*text));
 	return -1;
 }
 
@@ -125,6 +123,8 @@ static Lock *lock_alloc(Segment *segment, PyObject *key, const struct options *o
 	lock->on_lost = keep(o->on_lost);
 	lock->weakrefs = NULL;
 	lock->timeout_ns = o->timeout_ns;
+	lock->reentrant = o->reentrant;
+	lock->grants = 0;
 	lock->first.use = NODE_FREE;
 	lock->first.count = 0;
 	lock->first.task = NULL;
@@ -308,6 +308,11 @@ static PyObject *get_lease(Lock *lock, void *Py_UNUSED(unused))
 	return seconds_of(lock->request.ttl_ns);
 }
 
+static PyObject *get_reentrant(Lock *lock, void *Py_UNUSED(unused))
+{
+	return PyBool_FromLong(lock->reentrant);
+}
+
 static PyObject *get_holder(Lock *lock, void *Py_UNUSED(unused))
 {
 	return holder_of(lock->state, &lock->blocker);
@@ -333,8 +338,8 @@ static PyObject *get_count(Lock *lock, void *Py_UNUSED(unused))
 static PyMethodDef lock_methods[] = {
 	{ "acquire", FUNCTION(lock_acquire), METH_FASTCALL | METH_KEYWORDS,
 	  "acquire(blocking=True, timeout=<that of the object>)\n\n"
-	  "Take the lock, or count once more if this thread holds it through this object.  Without arguments True, or\n"
-	  "Timeout.  With blocking=False or a timeout in seconds (-1 or None: no bound) False if it is not granted." },
+	  "Take the lock.  Without arguments True, or Timeout.  With blocking=False or a timeout in seconds (-1 or None: no\n"
+	  "bound) False if it is not granted.  A reentrant object that this thread or task holds counts once more." },
 	{ "acquire_async", FUNCTION(lock_acquire_async), METH_FASTCALL | METH_KEYWORDS,
 	  "acquire_async(...)\n\nCoroutine: as acquire(), for the running task, without blocking its event loop." },
 	{ "release", FUNCTION(lock_release), METH_FASTCALL | METH_KEYWORDS,
@@ -358,8 +363,11 @@ static PyMethodDef lock_methods[] = {
 	{ "downgrade", (PyCFunction)hold_downgrade, METH_NOARGS, "downgrade()\n\nMake an exclusive hold shared." },
 	{ "acknowledge", (PyCFunction)hold_acknowledge, METH_NOARGS,
 	  "acknowledge()\n\nClear the damage mark of the key (robust=True): its data are good again." },
-	{ "_notify", (PyCFunction)hold_notify, METH_O, NULL },
-	{ "_is_lost", (PyCFunction)hold_is_lost, METH_NOARGS, NULL },
+	{ "_notify", FUNCTION(hold_notify), METH_FASTCALL, NULL },
+	{ "_tell_lost", (PyCFunction)hold_tell_lost, METH_NOARGS, NULL },
+	{ "_release_save", (PyCFunction)lock_release_save, METH_NOARGS, "For threading.Condition." },
+	{ "_acquire_restore", (PyCFunction)lock_acquire_restore, METH_O, "For threading.Condition." },
+	{ "_is_owned", (PyCFunction)lock_is_owned, METH_NOARGS, "For threading.Condition." },
 	{ "__enter__", (PyCFunction)lock_enter, METH_NOARGS, NULL },
 	{ "__exit__", FUNCTION(lock_exit), METH_FASTCALL, NULL },
 	{ "__aenter__", (PyCFunction)lock_aenter, METH_NOARGS, NULL },
@@ -372,6 +380,7 @@ static PyGetSetDef lock_getset[] = {
 	{ "mode", (getter)get_mode, NULL, "\"exclusive\" or \"shared\", as requested.", NULL },
 	{ "timeout", (getter)get_timeout, NULL, "Longest wait of acquire() and with, seconds; inf = no bound.", NULL },
 	{ "lease", (getter)get_lease, NULL, "Seconds; inf = strict.", NULL },
+	{ "reentrant", (getter)get_reentrant, NULL, "As given: whether the thread or task that holds it may enter again.", NULL },
 	{ "held", (getter)hold_get_held, NULL, "True while this object holds the lock and has not lost it.", NULL },
 	{ "local_only", (getter)hold_get_local_only, NULL,
 	  "True if the hold excludes this host alone, as Redis was out of reach: redis_policy=\"local-only\".", NULL },

@@ -22,6 +22,7 @@ enum word {
 	WORD_MAX_HOLD,
 	WORD_TAG,
 	WORD_ROBUST,
+	WORD_REENTRANT,
 	WORD_GLOBAL,
 	WORD_REDIS_POLICY,
 	WORD_ON_LOST,
@@ -40,7 +41,7 @@ struct state {
 	PyObject *words[WORDS];
 };
 
-enum node_use { NODE_FREE, NODE_AWAITED, NODE_HELD };
+enum node_use { NODE_FREE, NODE_AWAITED, NODE_HELD, NODE_ENDED };
 
 /* Why a lock object that holds nothing does not. */
 enum past { PAST_NONE, PAST_RELEASED, PAST_PARENT };
@@ -50,9 +51,11 @@ struct node {
 	lockshm_hold_t hold;
 	enum node_use use;
 	bool local_only;
-	Py_ssize_t count;
-	uint64_t thread; /* PyThreadState_GetID(): never used again, unlike the ident of a thread */
-	PyObject *task;  /* asyncio task, or NULL */
+	bool told; /* on_lost was called */
+	Py_ssize_t count; /* more than 1 in a reentrant object only */
+	uint64_t number;  /* of the grant, among those of the lock object */
+	uint64_t thread;  /* PyThreadState_GetID(): never used again, unlike the ident of a thread */
+	PyObject *task;	  /* that took it by acquire_async(); of a reentrant object also a greenlet; or NULL: the thread did */
 	struct node *next;
 };
 
@@ -83,7 +86,9 @@ typedef struct {
 	PyObject *weakrefs;
 	struct lockshm_request request; /* a try; copied with a time-out and a report for a wait */
 	int64_t timeout_ns;
-	struct node first; /* the only one, unless several threads or tasks use the object */
+	bool reentrant;
+	struct node first; /* the only one, unless the object has several holds: shared ones, or lost ones */
+	uint64_t grants;
 	struct thread_wait *waits;
 	enum past past;
 	bool cancelled; /* no thread waits on this object any more */
@@ -128,6 +133,9 @@ typedef struct loop_object {
 /* args.c */
 double number_of(PyObject *value, const char *name);
 int time_of(PyObject *value, const char *name, int64_t *ns);
+const char *text_of(PyObject *value, const char *what);
+const char *name_of(const struct state *state, PyObject *name);
+int optional_text(PyObject *value, const char *name, const char **text);
 PyObject *seconds_of(int64_t ns);
 bool word_is(const struct state *state, PyObject *name, enum word word);
 int unknown_word(const char *function, PyObject *name);
@@ -158,31 +166,40 @@ extern PyType_Spec segment_spec;
 PyObject *lock_new(Segment *segment, int mode, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyType_Spec lock_spec;
 
+/* node.c */
+struct node *node_take(Lock *lock);
+void node_free(Lock *lock, struct node *node);
+int node_enter(Lock *lock, struct node *node, PyObject *task, bool in_loop, int status);
+void forget_foreign(Lock *lock);
+struct node *node_of(Lock *lock, const PyObject *task);
+struct node *lock_node(Lock *lock);
+struct node *lock_node_numbered(Lock *lock, uint64_t number);
+int lock_reenter(Lock *lock, PyObject *task);
+int owner_of(const Lock *lock, PyObject **task);
+
 /* acquire.c */
 int acquire_args(const Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names, struct acquire_args *out);
 int64_t wait_bound(const Lock *lock, int64_t timeout_ns);
-void forget_foreign(Lock *lock);
-int lock_reenter(Lock *lock, PyObject *task);
-struct node *node_take(Lock *lock);
-void node_free(Lock *lock, struct node *node);
-int node_enter(Lock *lock, struct node *node, PyObject *task, int status);
-struct node *lock_node(Lock *lock);
+int acquire_as(Lock *lock, const struct acquire_args *how);
 PyObject *lock_acquire(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names);
-int lock_take(Lock *lock, int64_t timeout_ns, struct lockshm_report *report);
+
+/* release.c */
 int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool quiet);
 PyObject *lock_release(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *lock_release_save(Lock *lock, PyObject *unused);
+PyObject *lock_acquire_restore(Lock *lock, PyObject *count);
+PyObject *lock_is_owned(Lock *lock, PyObject *unused);
 void lock_drop(Lock *lock);
 
 /* hold.c */
-extern PyMethodDef hold_methods[];
 PyObject *hold_check(Lock *lock, PyObject *unused);
 PyObject *hold_renew(Lock *lock, PyObject *const *args, Py_ssize_t n);
 PyObject *hold_extend(Lock *lock, PyObject *seconds);
 PyObject *hold_upgrade(Lock *lock, PyObject *unused);
 PyObject *hold_downgrade(Lock *lock, PyObject *unused);
 PyObject *hold_acknowledge(Lock *lock, PyObject *unused);
-PyObject *hold_notify(Lock *lock, PyObject *fd);
-PyObject *hold_is_lost(Lock *lock, PyObject *unused);
+PyObject *hold_notify(Lock *lock, PyObject *const *args, Py_ssize_t n);
+PyObject *hold_tell_lost(Lock *lock, PyObject *unused);
 PyObject *hold_get_held(Lock *lock, void *unused);
 PyObject *hold_get_local_only(Lock *lock, void *unused);
 PyObject *hold_get_token(Lock *lock, void *unused);

@@ -105,7 +105,7 @@ static PyObject *refused(Lock *lock, const struct acquire_args *how, int code, c
 
 static PyObject *entered(Lock *lock, struct node *node, PyObject *task, int status)
 {
-	if (node_enter(lock, node, task_of(task), status))
+	if (node_enter(lock, node, task_of(task), true, status))
 		return NULL;
 	Py_RETURN_TRUE;
 }

@@ -14,6 +14,7 @@ static const char *const word_texts[WORDS] = {
 	[WORD_MAX_HOLD] = "max_hold",
 	[WORD_TAG] = "tag",
 	[WORD_ROBUST] = "robust",
+	[WORD_REENTRANT] = "reentrant",
 	[WORD_GLOBAL] = "global_",
 	[WORD_REDIS_POLICY] = "redis_policy",
 	[WORD_ON_LOST] = "on_lost",
@@ -62,7 +63,7 @@ static int module_exec(PyObject *module)
 static PyObject *module_destroy(PyObject *module, PyObject *name)
 {
 	struct state *state = PyModule_GetState(module);
-	const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+	const char *text = name_of(state, name);
 	struct lockshm_error error;
 	int code;
 

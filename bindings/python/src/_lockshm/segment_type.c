@@ -42,7 +42,7 @@ lockshm_loop_t *segment_take_loop(Segment *segment)
 
 void segment_give_loop(Segment *segment, lockshm_loop_t *loop)
 {
-	if (segment->n_idle == segment->room) {
+	if (segment->n_idle == segment->room || segment->closed) {
 		lockshm_loop_close(loop);
 		return;
 	}
@@ -83,7 +83,7 @@ static int open_handle(Segment *self, const char *name, const struct create_argu
 
 static int segment_open(Segment *self, const struct create_arguments *given)
 {
-	const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
+	const char *name = name_of(self->state, self->name);
 	struct lockshm_error error;
 	int code;
 
@@ -157,7 +157,21 @@ static void segment_dealloc(Segment *self)
 static PyObject *segment_close(Segment *self, PyObject *Py_UNUSED(unused))
 {
 	self->closed = true;
+	close_loops(self);
 	Py_RETURN_NONE;
+}
+
+static PyObject *segment_enter(Segment *self, PyObject *Py_UNUSED(unused))
+{
+	if (segment_check(self))
+		return NULL;
+	Py_INCREF(self);
+	return (PyObject *)self;
+}
+
+static PyObject *segment_exit(Segment *self, PyObject *Py_UNUSED(args))
+{
+	return segment_close(self, NULL);
 }
 
 /* --- What the processes hold ------------------------------------------------------------------------- */
@@ -294,13 +308,15 @@ static PyObject *segment_get_name(Segment *self, void *Py_UNUSED(unused))
 
 static PyMethodDef segment_methods[] = {
 	{ "exclusive", (PyCFunction)(void (*)(void))segment_exclusive, WITH_KEYWORDS,
-	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, global_=False,\n"
-	  "redis_policy=None, on_lost=None)\n\n"
+	  "exclusive(key, *, timeout=5.0, lease=30.0, renew=None, max_hold=None, tag=None, robust=False, reentrant=False,\n"
+	  "global_=False, redis_policy=None, on_lost=None)\n\n"
 	  "A lock object that holds the key alone.  Nothing is requested before acquire() or with.\n\n"
 	  "timeout: longest wait in seconds; 0 = try once, None = no bound.  lease: seconds until another request may take\n"
 	  "the lock; None = it lives as long as the process.  renew: a thread of the C library renews the lease while the\n"
 	  "process lives; by default with every lease.  max_hold: not for longer than that.  tag: up to 30 bytes, shown in\n"
 	  "refusals and by lockctl.  robust: a holder that dies inside leaves a damage mark, see previous.\n"
+	  "reentrant: the thread or asyncio task that holds it through this object may acquire it again, and counts, as with\n"
+	  "threading.RLock; without it a second acquire() waits, as with threading.Lock.\n"
 	  "global_: exclude the other hosts with the same Redis, too; the segment was made with redis=.  redis_policy: \"fail\",\n"
 	  "\"wait\" or \"local-only\" while Redis is out of reach or no lockshm-bridge runs; None = that of the segment.\n"
 	  "on_lost: called with the lock object when the hold was taken away." },
@@ -312,7 +328,10 @@ static PyMethodDef segment_methods[] = {
 	  "requests(key)\n\nA list of Holder: holders, oldest first, then waiters in their order.  Does not block." },
 	{ "stat", (PyCFunction)segment_stat, METH_NOARGS, "stat()\n\nCapacities, use and event counts of the segment." },
 	{ "close", (PyCFunction)segment_close, METH_NOARGS,
-	  "close()\n\nRefuse new requests.  Holds and waits go on; the segment is unmapped with the last lock object." },
+	  "close()\n\nRefuse new requests through this object, now and in children; the end of a with block does the same.\n"
+	  "Holds and waits go on, and are released as ever; the segment is unmapped with the last lock object." },
+	{ "__enter__", (PyCFunction)segment_enter, METH_NOARGS, NULL },
+	{ "__exit__", (PyCFunction)segment_exit, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -3,9 +3,11 @@
 
 from asyncio import Future
 from types import TracebackType
-from typing import Any, Callable, Literal, Optional, Union, final
+from typing import Any, Callable, Literal, Optional, TypeVar, Union, final
 
 from ._report import Holder, Key, Previous
+
+_S = TypeVar("_S", bound="Segment")
 
 library_version: str
 
@@ -21,6 +23,8 @@ class Lock:
     def timeout(self) -> float: ...
     @property
     def lease(self) -> float: ...
+    @property
+    def reentrant(self) -> bool: ...
     @property
     def held(self) -> bool: ...
     @property
@@ -54,8 +58,11 @@ class Lock:
     def upgrade(self) -> None: ...
     def downgrade(self) -> None: ...
     def acknowledge(self) -> None: ...
-    def _notify(self, fd: int, /) -> None: ...
-    def _is_lost(self) -> bool: ...
+    def _notify(self, fd: int, number: int, /) -> None: ...
+    def _tell_lost(self) -> bool: ...
+    def _release_save(self) -> int: ...
+    def _acquire_restore(self, count: int, /) -> None: ...
+    def _is_owned(self) -> bool: ...
     def __enter__(self) -> Lock: ...
     def __exit__(
         self,
@@ -129,6 +136,7 @@ class Segment:
         max_hold: Optional[float] = None,
         tag: Optional[str] = None,
         robust: bool = False,
+        reentrant: bool = False,
         global_: bool = False,
         redis_policy: Optional[str] = None,
         on_lost: Optional[Callable[[Lock], Any]] = None,
@@ -144,6 +152,7 @@ class Segment:
         max_hold: Optional[float] = None,
         tag: Optional[str] = None,
         robust: bool = False,
+        reentrant: bool = False,
         global_: bool = False,
         redis_policy: Optional[str] = None,
         on_lost: Optional[Callable[[Lock], Any]] = None,
@@ -152,6 +161,14 @@ class Segment:
     def requests(self, key: Key, /) -> list[Holder]: ...
     def stat(self) -> dict[str, int]: ...
     def close(self) -> None: ...
+    def __enter__(self: _S) -> _S: ...
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+        /,
+    ) -> None: ...
 
 @final
 class Wait:

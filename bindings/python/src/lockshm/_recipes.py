@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-from numbers import Real
 from types import TracebackType
 from typing import Any, Awaitable, Callable, NamedTuple, Optional, TypeVar, Union, cast
 
@@ -52,6 +50,8 @@ class _Granted:
 
 
 async def _value(value: _Maybe[T]) -> T:
+    import inspect
+
     return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast(T, value)
 
 
@@ -62,12 +62,16 @@ def _check_callable(name: str, function: Any) -> None:
 
 def _check_plain(name: str, function: Any, async_form: str) -> None:
     """An async function would return a coroutine that never runs."""
+    import inspect
+
     _check_callable(name, function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         raise TypeError(f"{name} is {function!r}, an async function: use {async_form}()")
 
 
 def _check_period(period: Any) -> None:
+    from numbers import Real
+
     if not isinstance(period, Real):
         raise TypeError(f"period is {period!r}, must be a number of seconds")
     if not 0 < float(period) <= _TEN_YEARS:

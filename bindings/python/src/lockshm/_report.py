@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-from typing import Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-log = logging.getLogger("lockshm")
+if TYPE_CHECKING:
+    import logging
 
 Key = Union[str, bytes]
 
@@ -16,6 +16,13 @@ _STATES = {2: "waiting", 3: "holding", 4: "cooling", 5: "bargeable"}
 _MODES = {2: "shared", 3: "exclusive"}
 _TABLES = {1: "locks", 2: "requests", 3: "owners", 4: "tickets", 5: "leases"}
 _FOREVER_NS = 2**63 - 1
+
+
+def log() -> logging.Logger:
+    """Imported when there is something to log: for scripts that only take a lock."""
+    import logging
+
+    return logging.getLogger("lockshm")
 
 
 class Holder(NamedTuple):
@@ -197,11 +204,13 @@ def previous(status: str, pid: int, tid: int, token: int, age: float, tag: str) 
     return Previous(status, pid, tid, token, age, tag)
 
 
-def _refusal(code: str, key: Any, timeout_ns: int, waited: float, in_the_way: Optional[Holder]) -> str:
+def _refusal(code: str, key: Any, timeout_ns: int, waited: float, in_the_way: Optional[Holder], own: bool) -> str:
     if code == "CANCELLED":
         return f"{key!r}: the wait was cancelled after {_seconds(waited)}"
     bound = f"in {_seconds(timeout_ns / 1e9)}" if code == "TIMEOUT" else "at once"
     why = f": {in_the_way}" if in_the_way else ""
+    if own:
+        why += ", by this lock object, which was not made with reentrant=True"
     return f"{key!r}: not granted {bound}{why}"
 
 
@@ -215,15 +224,16 @@ def failure(
     timeout_ns: int,
     waited_ns: int,
     in_the_way: Optional[Holder],
+    own: bool,
     token: int,
     lost_to: int,
 ) -> BaseException:
     """The exception for a code of the library.  ``explained``: its message says more than the code does, as of a request
-    that waited for another host, which has no holder here."""
+    that waited for another host, which has no holder here.  ``own``: the same lock object is in the way."""
     waited = waited_ns / 1e9
     if code in ("TIMEOUT", "BUSY", "CANCELLED", "BRIDGE"):
         if in_the_way or (timeout_ns and not explained):
-            message = _refusal(code, key, timeout_ns, waited, in_the_way)
+            message = _refusal(code, key, timeout_ns, waited, in_the_way, own)
         else:
             message = f"{key!r}: {message}"
         return _CLASSES[code](message, key, in_the_way, waited)
@@ -254,22 +264,25 @@ def upgrade_refused(key: Key, requests: list[Holder], token: int) -> Busy:
 def log_hold(event: str, key: Any, token: int, lost_to: int) -> None:
     """A release that could not be reported by an exception, or needs none."""
     if event == "late":
-        log.warning("%r: released after its lease had expired; no other request had taken the lock (token %d)", key, token)
+        log().warning("%r: released after its lease had expired; no other request had taken the lock (token %d)", key, token)
     elif event == "lost":
-        log.error("%r: lost before its release (token %d, issued after it %d)", key, token, lost_to)
+        log().error("%r: lost before its release (token %d, issued after it %d)", key, token, lost_to)
     else:
-        log.error("%r: not held at its release (token %d)", key, token)
+        log().error("%r: not held at its release (token %d)", key, token)
 
 
 def running_task() -> Any:
-    """The asyncio task that runs in this thread, or None.  Does not import asyncio."""
+    """The asyncio task that runs in this thread, else the greenlet, or None.  Imports neither."""
     asyncio = sys.modules.get("asyncio")
-    if asyncio is None or not hasattr(asyncio, "current_task"):
-        return None
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
+    if asyncio is not None and hasattr(asyncio, "current_task"):
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is not None:
+            return task
+    current_greenlet = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return current_greenlet() if current_greenlet else None
 
 
 def coroutine(name: str) -> Any:
@@ -278,10 +291,10 @@ def coroutine(name: str) -> Any:
     return getattr(_aio, name)
 
 
-def watch(lock: Any, in_task: bool) -> None:
+def watch(lock: Any, in_loop: bool, number: int) -> None:
     from . import _watch
 
-    _watch.watch(lock, in_task)
+    _watch.watch(lock, in_loop, number)
 
 
 def unwatch(lock: Any) -> None:
@@ -292,4 +305,4 @@ def unwatch(lock: Any) -> None:
 
 def skipped(key: Any, what: str, in_the_way: Optional[Holder]) -> None:
     """A try that was not granted, so that it is seen."""
-    log.info("%r: %s skipped in pid %d: %s", key, what, os.getpid(), in_the_way or "not free")
+    log().info("%r: %s skipped in pid %d: %s", key, what, os.getpid(), in_the_way or "not free")

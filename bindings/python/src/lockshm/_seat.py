@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from typing import Any, Awaitable, Callable, Generator, Optional
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Optional
 
 from ._lockshm import Lock, Segment
 from ._report import Cancelled, Key, Lost, NoSegment, log
+
+if TYPE_CHECKING:
+    import asyncio
 
 _PAUSE = 1.0
 """Seconds between a failure and the next request, so that a function that fails at once does not fill the log."""
@@ -54,13 +56,13 @@ class Seat:
         return not self._thread.is_alive()
 
     def _lost(self, lock: Lock) -> None:
-        log.error("%r: the seat was lost while its function runs", lock.key)
+        log().error("%r: the seat was lost while its function runs", lock.key)
         if self._on_lost:
             self._on_lost(self)
 
     def _work(self) -> None:
         with self._lock:
-            log.info("%r: seat taken", self._lock.key)
+            log().info("%r: seat taken", self._lock.key)
             self._fn()
 
     def _run(self) -> None:
@@ -71,13 +73,13 @@ class Seat:
             except Cancelled:
                 return
             except NoSegment:
-                log.exception("%r: no seat any more", self._lock.key)
+                log().exception("%r: no seat any more", self._lock.key)
                 return
             except Lost as error:
-                log.error("%s; queued again for the seat", error)
+                log().error("%s; queued again for the seat", error)
                 self.stopping.wait(_PAUSE)
             except Exception:
-                log.exception("%r: the function of the seat failed; queued again", self._lock.key)
+                log().exception("%r: the function of the seat failed; queued again", self._lock.key)
                 self.stopping.wait(_PAUSE)
 
 
@@ -100,6 +102,8 @@ class SeatTask:
         self._fn = fn
         self._work: Optional[asyncio.Future[Any]] = None
         self._stopped = False
+        import asyncio
+
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -113,6 +117,8 @@ class SeatTask:
         self._task.cancel()
 
     def __await__(self) -> Generator[Any, None, None]:
+        import asyncio
+
         try:
             yield from self._task
         except asyncio.CancelledError:
@@ -120,14 +126,16 @@ class SeatTask:
                 raise
 
     def _lost(self, lock: Lock) -> None:
-        log.error("%r: the seat was lost; its function is cancelled", lock.key)
+        log().error("%r: the seat was lost; its function is cancelled", lock.key)
         if self._work is not None:
             self._work.cancel()
 
     async def _serve(self) -> None:
         """Returns when the function has returned.  If the seat is lost the function is cancelled, and this raises Lost."""
+        import asyncio
+
         async with self._lock:
-            log.info("%r: seat taken", self._lock.key)
+            log().info("%r: seat taken", self._lock.key)
             self._work = asyncio.ensure_future(self._fn())
             try:
                 await asyncio.wait([self._work])
@@ -139,16 +147,18 @@ class SeatTask:
                 self._work.result()
 
     async def _run(self) -> None:
+        import asyncio
+
         while True:
             try:
                 await self._serve()
                 return
             except NoSegment:
-                log.exception("%r: no seat any more", self._lock.key)
+                log().exception("%r: no seat any more", self._lock.key)
                 return
             except Lost as error:
-                log.error("%s; queued again for the seat", error)
+                log().error("%s; queued again for the seat", error)
                 await asyncio.sleep(_PAUSE)
             except Exception:
-                log.exception("%r: the function of the seat failed; queued again", self._lock.key)
+                log().exception("%r: the function of the seat failed; queued again", self._lock.key)
                 await asyncio.sleep(_PAUSE)

@@ -117,7 +117,7 @@ class _PathLock:
     @property
     def _lock(self) -> lockshm.Lock:
         if not hasattr(self._context, "lock"):
-            self._context.lock = self._locks.exclusive(_key(self._path), timeout=None)
+            self._context.lock = self._locks.exclusive(_key(self._path), timeout=None, reentrant=True)
         return cast(lockshm.Lock, self._context.lock)
 
     @property
@@ -257,8 +257,8 @@ class ReadWriteLock:
         self.timeout = timeout
         self.blocking = blocking
         key, locks = _key(lock_file), _locks()
-        self._read = locks.shared(key, timeout=None)
-        self._write = locks.exclusive(key, timeout=None)
+        self._read = locks.shared(key, timeout=None, reentrant=True)
+        self._write = locks.exclusive(key, timeout=None, reentrant=True)
 
     def _acquire(self, lock: lockshm.Lock, other: lockshm.Lock, timeout: float, blocking: bool) -> AcquireReturnProxy:
         if other.count:

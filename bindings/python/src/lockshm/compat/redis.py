@@ -122,7 +122,7 @@ class Lock:
         except LockError:
             if self.raise_on_release_error:
                 raise
-            lockshm._report.log.warning("%r: not held at its release", self.name)
+            lockshm._report.log().warning("%r: not held at its release", self.name)
 
     def release(self) -> None:
         hold = self._hold("release")
