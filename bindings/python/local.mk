@@ -67,6 +67,8 @@ EXTRA_DIST += \
 	%D%/tests/servers/gate.py \
 	%D%/tests/servers/huey_app.py \
 	%D%/tests/servers/once_conf.py \
+	%D%/tests/servers/originals_filelock.py \
+	%D%/tests/servers/originals_redis.py \
 	%D%/tests/servers/support.py \
 	%D%/tests/servers/test_aio_server.py \
 	%D%/tests/servers/test_dogpile.py \
@@ -74,6 +76,7 @@ EXTRA_DIST += \
 	%D%/tests/servers/test_gunicorn_recipes.py \
 	%D%/tests/servers/test_huey.py \
 	%D%/tests/servers/test_migrating.py \
+	%D%/tests/servers/test_originals.py \
 	%D%/tests/servers/test_uwsgi.py \
 	%D%/tests/test_asyncio.py \
 	%D%/tests/test_compat_filelock.py \

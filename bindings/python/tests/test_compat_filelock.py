@@ -2,16 +2,18 @@
 """compat.filelock: names, calls, defaults and errors of filelock, held against the package itself where it is installed."""
 
 import asyncio
+import gc
 import inspect
 import os
 import pathlib
 import pickle
 import threading
+import warnings
 
 import pytest
 
 import lockshm
-from conftest import waiters
+from conftest import fork, waiters
 from lockshm.compat import filelock as ours
 
 
@@ -100,6 +102,111 @@ def test_another_thread(path, thread_local):
     lock.release(force=True)
 
 
+def test_every_thread_enters_without_thread_local(path):
+    """As there: the count is the object's.  The last one out releases."""
+    lock, entered = ours.FileLock(path, thread_local=False), threading.Event()
+
+    def work():
+        with lock:
+            entered.set()
+
+    with lock:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert entered.is_set() and lock.is_locked and lock.lock_counter == 1
+    assert not lock.is_locked
+
+
+def test_threads_exclude_each_other(path):
+    lock, inside, most = ours.FileLock(path), [], []
+
+    def work():
+        for _ in range(50):
+            with lock, lock:
+                inside.append(1)
+                most.append(len(inside))
+                threading.Event().wait(0)
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 200
+
+
+def test_a_thread_that_ends_inside_is_reported_and_its_hold_ends(path, locks):
+    lock = ours.FileLock(path)
+    with pytest.warns(ResourceWarning, match="dropped while it was held"):
+        thread = threading.Thread(target=lock.acquire)
+        thread.start()
+        thread.join()
+        gc.collect()
+    assert not locks.locked(os.fsencode(path))
+
+
+def test_decorator(path):
+    lock = ours.FileLock(path)
+
+    @lock
+    def job(number):
+        return number, lock.is_locked
+
+    assert job(1) == (1, True) and job(2) == (2, True) and not lock.is_locked
+
+
+def test_an_object_that_goes_away_releases_without_a_word(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lock = ours.FileLock(path)
+        lock.acquire()
+        del lock
+        gc.collect()
+        with ours.FileLock(path, timeout=0):
+            pass
+
+
+def test_one_object_for_a_path(path):
+    one = ours.FileLock(path, is_singleton=True)
+    with one, ours.FileLock(str(path), is_singleton=True) as other:
+        assert other is one and one.is_singleton and one.lock_counter == 2
+    with pytest.raises(ValueError, match="other arguments"):
+        ours.FileLock(path, timeout=3, is_singleton=True)
+    assert ours.SoftFileLock(path, is_singleton=True) is not one
+
+
+def test_a_child_holds_nothing(path):
+    lock = ours.FileLock(path)
+    with lock:
+
+        def run():
+            assert not lock.is_locked and lock.lock_counter == 0
+            lock.release()
+            with pytest.raises(ours.Timeout, match=f"pid {os.getppid()}"):
+                lock.acquire(timeout=0)
+
+        assert fork(run) == 0 and lock.is_locked
+
+
+def test_tasks_of_one_object_and_of_several_event_loops(path):
+    """The object counts, as there; event loops in threads do not get in each other's way."""
+    lock = ours.AsyncFileLock(path)
+
+    async def main():
+        async with lock:
+            async with lock:
+                assert lock.lock_counter >= 2
+
+    threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not lock.is_locked and lock.lock_counter == 0
+
+
 def test_a_killed_holder(path, locks, child):
     one = child(
         f"""
@@ -179,7 +286,7 @@ def test_default_segment(monkeypatch):
 
 def test_names_and_parameters_of_the_package():
     theirs = pytest.importorskip("filelock")
-    missing = set(theirs.__all__) - set(ours.__all__) - {"__version__", "WindowsFileLock"}
+    missing = set(theirs.__all__) - set(ours.__all__) - {"__version__"}
     if missing <= {"BaseAsyncFileLock", "AsyncSoftFileLock", "AsyncUnixFileLock", "AsyncWindowsFileLock"}:
         missing = set()
     assert not missing

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: locks of a private segment, a gate, a directory whose path fits into the address of a unix socket."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -42,3 +43,17 @@ def locks(unchecked_locks):
     lockctl = os.environ.get("LOCKCTL")
     if lockctl:
         subprocess.run([lockctl, "verify", unchecked_locks.name], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session")
+def redis_socket():
+    if not importlib.util.find_spec("redis") or not shutil.which("redis-server"):
+        pytest.skip("redis-py or redis-server is not installed")
+    with tempfile.TemporaryDirectory(prefix="ls.") as home:
+        path = f"{home}/redis"
+        command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", home]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        await_true(lambda: os.path.exists(path), "Redis listens")
+        yield path
+        server.kill()
+        server.wait()

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The blocks of MIGRATING.md run; those of the drop-ins also with the packages that they replace."""
 
-import importlib.util
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
-from support import await_true
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "MIGRATING.md"
 BLOCKS = {
@@ -55,20 +51,6 @@ def test_the_links_inside_it_lead_somewhere():
 def test_the_block_for_filelock_runs_with_filelock(directory):
     pytest.importorskip("filelock")
     run(BLOCKS["filelock"].replace("lockshm.compat.filelock", "filelock"), directory)
-
-
-@pytest.fixture
-def redis_socket(directory):
-    if not importlib.util.find_spec("redis") or not shutil.which("redis-server"):
-        pytest.skip("redis-py or redis-server is not installed")
-    path = f"{directory}/redis"
-    server = subprocess.Popen(
-        ["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", directory], stdout=subprocess.DEVNULL
-    )
-    await_true(lambda: os.path.exists(path), "Redis listens")
-    yield path
-    server.kill()
-    server.wait()
 
 
 def test_the_block_for_redis_runs_with_redis(directory, redis_socket):
