@@ -8,6 +8,7 @@ huey's own lock is a row in its storage: it stays when the consumer is killed, u
 at once, and there is nothing to flush.  All consumers have to run on one host.
 """
 
+import contextlib
 import functools
 
 import lockshm
@@ -17,8 +18,9 @@ from huey.exceptions import TaskLockedException
 class TaskLock:
     """As huey's: a context manager and a decorator, which raises TaskLockedException instead of waiting."""
 
-    def __init__(self, locks, key):
-        self._lock = locks.exclusive(key, timeout=0, lease=None, tag="huey")
+    def __init__(self, locks, huey_name, name):
+        self._name = name
+        self._lock = locks.exclusive(f"huey:{huey_name}:{name}", timeout=0, lease=None, tag="huey")
 
     def __call__(self, fn):
         @functools.wraps(fn)
@@ -39,13 +41,18 @@ class TaskLock:
         try:
             return self._lock.acquire()
         except lockshm.Busy as error:  # the message names the process that has it
-            raise TaskLockedException(str(error)) from error
+            raise TaskLockedException(f"unable to acquire lock {self._name}: {error}") from error
 
     def release(self):
-        self._lock.release()
+        with contextlib.suppress(lockshm.NotOwned):
+            self._lock.release()
+
+    clear = release
 
     def is_locked(self):
         return self._lock.locked()
+
+    locked = is_locked
 
 
 class LockshmLocks:
@@ -56,7 +63,7 @@ class LockshmLocks:
         self.locks = locks
 
     def lock_task(self, lock_name):
-        return TaskLock(self.locks, f"huey:{self.name}:{lock_name}")
+        return TaskLock(self.locks, self.name, lock_name)
 
     def is_locked(self, lock_name):
         return self.lock_task(lock_name).is_locked()

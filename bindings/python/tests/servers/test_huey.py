@@ -4,6 +4,7 @@
 import contextlib
 import importlib
 import os
+import subprocess
 import sys
 
 import pytest
@@ -67,3 +68,28 @@ def test_two_workers_of_one_consumer_do_not_share_the_lock(locks, app, gate, con
         await_true(lambda: refused.get() and False, "the result is an error")
     running.go()
     assert (first if number == 1 else second).get(blocking=True) == number
+
+
+THEIR_TESTS = """
+import os, unittest
+import lockshm
+from huey import MemoryHuey
+from huey.tests.test_api import TestTaskLocking
+from huey_lock import LockshmLocks
+
+class Huey(LockshmLocks, MemoryHuey):
+    pass
+
+class Test(TestTaskLocking):
+    def get_huey(self):
+        return Huey(utc=False, locks=lockshm.open(os.environ["LOCKS"]))
+
+del TestTaskLocking
+unittest.main()
+"""
+
+
+def test_their_own_test_of_locks(locks, directory, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{HUEY}:{EXAMPLES}:{os.environ.get('PYTHONPATH', '')}")
+    done = subprocess.run([sys.executable, "-c", THEIR_TESTS], cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "Ran 1 test" in done.stderr, done.stderr
