@@ -3,6 +3,7 @@
 
 import gc
 import inspect
+import itertools
 import threading
 import warnings
 
@@ -168,6 +169,16 @@ def test_expired_locks_do_not_pile_up(client):
         if number % 100 == 0:
             until(lambda: not any(entry.is_live() for entry in ours._entries.values()))
     assert len(ours._entries) < 300
+
+
+def test_a_lock_that_expired_and_was_taken_by_another_goes_without_a_word(client, locks, caplog):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert client.lock("report", timeout=0.02).acquire()
+        with locks.exclusive("report", timeout=None):
+            number = itertools.count()
+            until(lambda: client.lock(next(number), timeout=60).acquire() and ours._Key(locks.name, b"report") not in ours._entries)
+    assert not caplog.records
 
 
 def test_it_ends_with_its_timeout_as_in_redis(client):

@@ -120,6 +120,7 @@ PyObject *lock_is_owned(Lock *lock, PyObject *Py_UNUSED(unused))
 		return hold_get_held(lock, NULL);
 	if (owner_of(lock, &task))
 		return NULL;
+	forget_foreign(lock);
 	owned = node_of(lock, task);
 	Py_XDECREF(task);
 	return PyBool_FromLong(owned);

@@ -92,6 +92,7 @@ class _Entry:
         with contextlib.suppress(lockshm.Lost, lockshm.NotOwned):
             if not self.hold.check():
                 self.hold.renew(1)  # that it had expired is no news, and not to be logged as one
+        with contextlib.suppress(lockshm.Lost, lockshm.NotOwned):
             self.hold.release(cooldown)
 
 
