@@ -250,7 +250,6 @@ struct front {
 	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
 	volatile int stopped;   /**< the signal by which the terminal has stopped the command, or 0 */
 	volatile int left;      /**< the front may end, and the keeper goes on */
-	bool all;               /**< if the keeper is killed, all descendants of the command are, too */
 };
 
 /**

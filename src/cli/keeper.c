@@ -139,7 +139,8 @@ static void relay(const struct front *front, int sig, const siginfo_t *info, boo
 /** The keeper was killed, so the lock is free. */
 static int end_descendants(const struct front *front, int sig)
 {
-	struct descendants group = { .command = front->command, .all = front->all };
+	/* The kernel has killed the command as well: which of the others had it as their parent is not known any more. */
+	struct descendants group = { .command = front->command, .all = true };
 
 	while (descendants_signal(&group, SIGKILL) > 0)
 		while (waitid(P_ALL, 0, NULL, WEXITED) < 0 && errno == EINTR)

@@ -390,6 +390,5 @@ static int keep(void *arg)
 int guard_run(struct guard *guard)
 {
 	guard->front = keeper_front();
-	guard->front->all = guard->keep;
 	return keeper_run(guard->front, keep, guard);
 }

@@ -27,11 +27,13 @@ tests_of_cli += \
 	%D%/owner.sh \
 	%D%/rm-mounted.sh \
 	%D%/robust-global.sh \
+	%D%/run-descendants.sh \
 	%D%/run-fifo.sh \
 	%D%/run-killed.sh \
 	%D%/run-lost.sh \
 	%D%/run-robust.sh \
 	%D%/run-signals.sh \
+	%D%/run-steps.sh \
 	%D%/run-terminal.sh \
 	%D%/run.sh \
 	%D%/seat.sh \
@@ -39,6 +41,10 @@ tests_of_cli += \
 	%D%/text.sh \
 	%D%/usage.sh \
 	$(end)
-check_PROGRAMS += %D%/json-valid
+check_PROGRAMS += \
+	%D%/json-valid \
+	%D%/killed-at-step \
+	$(end)
 %C%_json_valid_LDADD =
+%C%_killed_at_step_LDADD = liblockshm.la
 EXTRA_DIST += %D%/common.sh
