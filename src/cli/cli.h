@@ -249,6 +249,7 @@ struct front {
 	pid_t keeper;
 	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
 	volatile int stopped;   /**< the signal by which the terminal has stopped the command, or 0 */
+	volatile int over;      /**< the keeper has done all, and ends */
 	volatile int left;      /**< the front may end, and the keeper goes on */
 };
 

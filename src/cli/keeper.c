@@ -77,8 +77,10 @@ void keeper_leave_streams(void)
 	close(null);
 }
 
-static void __attribute__((noreturn)) become_keeper(const struct front *front, int (*keep)(void *arg), void *arg)
+static void __attribute__((noreturn)) become_keeper(struct front *front, int (*keep)(void *arg), void *arg)
 {
+	int status;
+
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, KEEPER_NAME);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -86,7 +88,9 @@ static void __attribute__((noreturn)) become_keeper(const struct front *front, i
 	/* If the front died before that call, no signal comes. */
 	if (keeper_is_alone(front))
 		_exit(EXIT_FAILED);
-	_exit(keep(arg));
+	status = keep(arg);
+	front->over = 1;
+	_exit(status);
 }
 
 /* --- The front --------------------------------------------------------------------------------------- */
@@ -136,8 +140,8 @@ static void relay(const struct front *front, int sig, const siginfo_t *info, boo
 		signals_pass(front->keeper, sig, info);
 }
 
-/** The keeper was killed, so the lock is free. */
-static int end_descendants(const struct front *front, int sig)
+/** The keeper has ended early, so the lock is free.  Return: the status. */
+static int end_descendants(const struct front *front, const siginfo_t *end)
 {
 	/* The kernel has killed the command as well: which of the others had it as their parent is not known any more. */
 	struct descendants group = { .command = front->command, .all = true };
@@ -146,12 +150,13 @@ static int end_descendants(const struct front *front, int sig)
 		while (waitid(P_ALL, 0, NULL, WEXITED) < 0 && errno == EINTR)
 			;
 	descendants_forget(&group);
-	if (!front->command) {
-		message("the process that waits for the lock was ended by signal %d", sig);
-		return EXIT_FAILED;
+	if (end->si_code == CLD_EXITED) {
+		/* After a message of its own: the segment was truncated. */
+		return end->si_status;
 	}
-	message("the process that held the lock was ended by signal %d; the command was killed", sig);
-	return EXIT_LOST;
+	message(front->command ? "the process that held the lock was ended by signal %d; the command was killed" :
+				 "the process that waits for the lock was ended by signal %d", end->si_status);
+	return front->command ? EXIT_LOST : EXIT_FAILED;
 }
 
 /** Return: it has ended. */
@@ -162,7 +167,7 @@ static bool keeper_has_ended(const struct front *front, int *status)
 	/* It is reaped: a signal to its number would be lost, and its command is the front's child now. */
 	if (waitid(P_PID, (id_t)front->keeper, &info, WEXITED | WNOHANG) < 0 || !info.si_pid)
 		return false;
-	*status = info.si_code == CLD_EXITED ? info.si_status : end_descendants(front, info.si_status);
+	*status = front->over && info.si_code == CLD_EXITED ? info.si_status : end_descendants(front, &info);
 	return true;
 }
 

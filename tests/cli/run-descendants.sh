@@ -17,7 +17,7 @@ sleepers()
 {
 	for entry in $(grep -slx "$name" /proc/[0-9]*/comm); do
 		entry=${entry%/comm}
-		grep -q '^State:[[:space:]]*[ZX]' "$entry/status" 2>/dev/null || echo "${entry#/proc/}"
+		! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "$entry/status" || echo "${entry#/proc/}"
 	done
 }
 asleep() { [ "$(sleepers | wc -l)" -eq "$1" ]; }
@@ -111,6 +111,15 @@ if [ "$(id -u)" -eq 0 ] && cp "$(command -v setpriv)" "$dir/setuid" && chmod 475
 	expect 0 lockctl rm "$seg"
 	expect 0 lockctl create "$seg"
 fi
+
+# The keeper ends by itself when the segment is truncated.
+what="a truncated segment"
+begin 2 -t none -c "setsid $sleep 4000 & $sleep 4000; echo done"
+: >"/dev/shm/$seg"
+ended "$pid" 1
+eventually asleep 0
+expect 0 lockctl rm "$seg"
+expect 0 lockctl create "$seg"
 
 # TERM to lockctl, a lost lease and an operator's release end all of a command line, and the command alone without -c.
 what="TERM"
