@@ -71,17 +71,16 @@ void bridge_lease_log_expiry(struct bridge *b, uint32_t i)
 	int64_t now = host_now(b->s), until = (int64_t)load_acquire(&b->s->host_leases[i].valid_until);
 	/* The end of a lease counts from its last renewal; a refusal from the first one. */
 	double renewed = (double)(now - until) / 1e9 + (double)b->s->redis.ttl_ms / 1e3;
-	char cause[100];
+	char cause[100 + sizeof(l->failed_why)];
 
 	if (l->loss_logged)
 		return;
 	if (!l->failing_since)
 		snprintf(cause, sizeof(cause), "it expired: no bridge ran, or this one was stopped");
 	else if (redis_error_passes(l->failed_code))
-		snprintf(cause, sizeof(cause), "it expired: no renewal succeeded for %.1f s, %s", renewed,
-			 redis_code_name(l->failed_code));
+		snprintf(cause, sizeof(cause), "it expired: no renewal succeeded for %.1f s: %s", renewed, l->failed_why);
 	else
-		snprintf(cause, sizeof(cause), "it expired: renewals have been refused for %.1f s",
-			 (double)(now - l->failing_since) / 1e9);
+		snprintf(cause, sizeof(cause), "it expired: renewals have been refused for %.1f s: %s",
+			 (double)(now - l->failing_since) / 1e9, l->failed_why);
 	log_lost(b, i, cause);
 }

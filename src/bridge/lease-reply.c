@@ -56,6 +56,7 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 		l->failing_since = now;
 	l->failed_at = now;
 	l->failed_code = cmd->code;
+	memcpy(l->failed_why, cmd->why, sizeof(l->failed_why));
 	if (!transient)
 		bridge_log_refusal(cmd->why);
 	/* A short silence is not yet an outage. */
@@ -354,7 +355,9 @@ size_t bridge_lease_apply_reply(struct bridge *b, uint32_t i, const struct redis
 		apply_failure(b, i, word, cmd);
 		return 0;
 	}
-	l->failing_since = 0;
+	/* A full server still executes releases. */
+	if (l->failed_code != REDIS_RETRY || cmd->script != REDIS_RELEASE)
+		l->failing_since = 0;
 	apply_by_state(b, i, word, cmd);
 	return 0;
 }

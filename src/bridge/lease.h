@@ -58,7 +58,8 @@ struct bridge_lease {
 	int64_t backoff_ns;
 	int64_t failing_since; /* no reply since, over all epochs; 0 = the last one was good */
 	int64_t failed_at; /* the last failure */
-	int failed_code; /* its class */
+	int failed_code; /* its class, */
+	char failed_why[256]; /* and the words */
 	bool loss_logged; /* of this epoch */
 	bool held; /* this leader has seen the epoch HELD or CLOSING */
 	int64_t renew_at;

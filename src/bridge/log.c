@@ -112,21 +112,24 @@ static struct server_log *find(struct server_logs *logs, const char *label)
 	return &logs->server[logs->n++];
 }
 
-static void log_server(const char *label, bool ready, const char *why, void *arg)
+/* The same lasting refusal was logged with the first command that got it. */
+static void log_server(const char *label, enum redis_server_state state, const struct redis_error *why, void *arg)
 {
+	bool ready = state == REDIS_SERVER_READY, was_lost, is_old;
 	struct server_log *server = find(arg, label);
 
-	bool was_lost = server && server->lost;
-
-	if (!server || (ready ? !was_lost : !*why || (was_lost && server->why == hash(why))))
+	was_lost = server && server->lost;
+	if (!server ||
+	    (ready ? !was_lost : !why->text[0] || (was_lost && server->why == hash(why->text))))
 		return;
 	server->lost = !ready;
-	server->why = hash(why);
+	server->why = hash(why->text);
+	is_old = !ready && refusal_is_old(server->why);
 	/* The reason begins with the server. */
 	if (ready)
 		bridge_log("%s is back", label);
-	else if (!refusal_is_old(server->why) || !was_lost)
-		bridge_log("%s", why);
+	else if (!is_old || (!was_lost && (state == REDIS_SERVER_LOST || redis_error_passes(why->code))))
+		bridge_log("%s", why->text);
 }
 
 void bridge_log_servers(struct server_logs *logs, const struct redis_client *client)

@@ -339,13 +339,18 @@ enum redis_hint redis_client_hint(struct redis_client *client, const char **key,
 
 /* ---------------------------------------------------------------- for the log */
 
-static void report_server(const struct redis_conn *conn, void (*fn)(const char *, bool, const char *, void *), void *arg)
+static void report_server(struct redis_conn *conn, redis_server_fn fn, void *arg)
 {
-	fn(redis_conn_label(conn), redis_conn_ready(conn), redis_conn_error(conn)->text, arg);
+	const struct redis_error *refusal = redis_refusals_now(redis_conn_refusals(conn), redis_now());
+	const struct redis_error *error = redis_conn_error(conn);
+
+	if (refusal && (redis_conn_ready(conn) || !error->code))
+		fn(redis_conn_label(conn), REDIS_SERVER_REFUSES, refusal, arg);
+	else
+		fn(redis_conn_label(conn), redis_conn_ready(conn) ? REDIS_SERVER_READY : REDIS_SERVER_LOST, error, arg);
 }
 
-void redis_client_each_server(const struct redis_client *client,
-			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg)
+void redis_client_each_server(const struct redis_client *client, redis_server_fn fn, void *arg)
 {
 	size_t i;
 

@@ -96,9 +96,11 @@ void redis_client_watch(struct redis_client *client, int epoll);
 /* The latest time for the next step. */
 int64_t redis_client_due(const struct redis_client *client);
 
-/* Calls @fn for each server: can it be used now, and if not, why, "" = it was not needed yet. */
-void redis_client_each_server(const struct redis_client *client,
-			      void (*fn)(const char *label, bool ready, const char *why, void *arg), void *arg);
+/* Calls @fn for each server: can it be used now, and if not, why; no text = it was not needed yet. */
+enum redis_server_state { REDIS_SERVER_READY, REDIS_SERVER_LOST, REDIS_SERVER_REFUSES };
+typedef void (*redis_server_fn)(const char *label, enum redis_server_state state, const struct redis_error *why,
+				void *arg);
+void redis_client_each_server(const struct redis_client *client, redis_server_fn fn, void *arg);
 /* Calls @fn for each fault of a server that can be used: nonsense in the place of hints, one vote of two servers. */
 void redis_client_each_fault(const struct redis_client *client, void (*fn)(const char *why));
 

@@ -44,6 +44,7 @@ struct redis_conn {
 	int64_t ahead_us; /* the server's clock, of the boot clock, as seen with the quickest replies; 0 = not seen */
 
 	struct redis_error error;
+	struct redis_refusals refusals; /* over all connects */
 };
 
 /* In redis/conn-open.c. */

@@ -254,18 +254,20 @@ int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...
 int redis_conn_reply_error(struct redis_conn *c, const struct redis_reply *reply)
 {
 	size_t len;
-	const char *text = redis_reply_error(reply, &len);
+	const char *text = redis_reply_error(reply, &len), *words;
+	int code;
 
 	if (!text)
 		return 0;
+	code = redis_error_class(text, len);
 	/*
 	 * A demoted master never becomes writable on this connection; other commands under way there have no other
 	 * outcome.
 	 */
 	if (!c->options.replica_ok && memmem(text, len, "READONLY", 8))
 		redis_conn_move(c);
-	return redis_fail(&c->error, redis_error_class(text, len), "%.60s: %.*s", c->server.label,
-			   (int)(len < 200 ? len : 200), text);
+	words = redis_error_words(text, &len);
+	return redis_fail(&c->error, code, "%.60s: %.*s", c->server.label, (int)(len < 200 ? len : 200), words);
 }
 
 int redis_conn_wait_ready(struct redis_conn *c, int64_t deadline)
@@ -480,6 +482,11 @@ void redis_conn_saw_clock(struct redis_conn *c, int64_t began, int64_t server_ms
 	if (c->ahead_us && ahead_us > c->ahead_us)
 		ahead_us = c->ahead_us + (ahead_us - c->ahead_us) / 16;
 	c->ahead_us = ahead_us;
+}
+
+struct redis_refusals *redis_conn_refusals(struct redis_conn *c)
+{
+	return &c->refusals;
 }
 
 uint64_t redis_conn_sent(const struct redis_conn *c)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "redis/redis-error.h"
+#include "redis/refusals.h"
 #include "redis/resp.h"
 #include "segment/redis-uri.h"
 
@@ -122,6 +123,8 @@ uint64_t redis_conn_taken(const struct redis_conn *c);
  */
 int64_t redis_conn_clock_us(const struct redis_conn *c, int64_t now);
 void redis_conn_saw_clock(struct redis_conn *c, int64_t began, int64_t server_ms);
+/* Of the server, for as long as it has this address: what it refuses. */
+struct redis_refusals *redis_conn_refusals(struct redis_conn *c);
 /* Stores an error found in a reply; returns @code. */
 int redis_conn_set_error(struct redis_conn *c, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Stores class and text of an error reply; 0 if it is none.  READONLY closes the connection, see redis_conn_move(). */

@@ -32,6 +32,8 @@ libredis_la_SOURCES = \
 	%D%/quorum.h \
 	%D%/redis-error.c \
 	%D%/redis-error.h \
+	%D%/refusals.c \
+	%D%/refusals.h \
 	%D%/renew-batch.c \
 	%D%/renew-batch.h \
 	%D%/replicas.c \

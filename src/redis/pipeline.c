@@ -193,6 +193,7 @@ static void take_error(struct redis_pipeline *p, struct redis_command *cmd)
 {
 	const struct redis_op *op = &cmd->op;
 	struct redis_node *to = NULL;
+	struct redis_error why;
 
 	if (strstr(op->why, "CLUSTERDOWN"))
 		redis_nodes_forget(&p->nodes, cmd->keys, cmd->node);
@@ -206,6 +207,10 @@ static void take_error(struct redis_pipeline *p, struct redis_command *cmd)
 	}
 	/* The slot moved to a node that cannot be reached now, or not at all: retry later. */
 	fail(cmd, op->code == REDIS_MOVED ? REDIS_RETRY : op->code, op->why);
+	if (op->code == REDIS_MOVED) {
+		(void)redis_fail(&why, cmd->code, "%s", cmd->why);
+		redis_refusals_add(redis_conn_refusals(cmd->node->conn), redis_now(), &why);
+	}
 	cmd->unsent = op->code == REDIS_UNREACHABLE;
 	redis_node_failed(cmd->node);
 }

@@ -120,6 +120,27 @@ int redis_error_class(const char *text, size_t len)
 	return memmem(text, len, "@user_script", 12) ? class_of_wrapped(text, len) : REDIS_REFUSED;
 }
 
+/* Since 7.0 "OOM command not allowed. script: 5c16..., on @user_script:140.", before it is the first of these words that has
+ * the place: "ERR Error running script (call to f_5c16...): @user_script:140: OOM command not allowed". */
+const char *redis_error_words(const char *text, size_t *len)
+{
+	static const char place[] = "@user_script:", after[] = " script: ";
+	const char *at = memmem(text, *len, place, sizeof(place) - 1), *end = text + *len;
+	const char *tail = memmem(text, *len, after, sizeof(after) - 1);
+
+	if (at && tail && tail < at) {
+		*len = (size_t)(tail - text);
+		return text;
+	}
+	if (at)
+		for (at += sizeof(place) - 1; at < end && ((*at >= '0' && *at <= '9') || *at == ' '); at++)
+			;
+	if (!at || end - at < 3 || memcmp(at, ": ", 2) != 0)
+		return text;
+	*len = (size_t)(end - at - 2);
+	return redis_error_words(at + 2, len);
+}
+
 int redis_error_open(int sys_errno)
 {
 	return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM ? REDIS_NO_MEMORY : REDIS_DENIED;

@@ -37,6 +37,9 @@ int redis_fail(struct redis_error *error, int code, const char *format, ...) __a
 /* The class of an error reply of the server. */
 int redis_error_class(const char *text, size_t len);
 
+/* Its words without the place in a script, which differs from command to command: where they begin, and their length. */
+const char *redis_error_words(const char *text, size_t *len);
+
 /* The class of a failed open() or similar call. */
 int redis_error_open(int sys_errno);
 

@@ -49,6 +49,8 @@ void redis_replicas_check(struct redis_command *cmd, const struct redis_node *no
 			    (long long)node->copies, replicas);
 	else
 		why = *redis_conn_error(node->conn);
+	if (redis_conn_ready(node->conn))
+		redis_refusals_add(redis_conn_refusals(node->conn), redis_now(), &why);
 	cmd->code = why.code ? why.code : REDIS_UNKNOWN;
 	cmd->unsent = false;
 	snprintf(cmd->why, sizeof(cmd->why), "%.250s", why.code ? why.text : redis_code_name(cmd->code));

@@ -187,6 +187,32 @@ static int send_script(struct redis_op *op, bool as_text)
 	return redis_conn_send(op->conn, op->deadline, a.n, a.at, a.len);
 }
 
+/* Of what the server replied; redirections and forgotten scripts are no refusals, and other data is that of one key. */
+static void note_refusal(struct redis_op *op, int code)
+{
+	if (code == REDIS_RETRY || code == REDIS_DENIED || code == REDIS_REFUSED || code == REDIS_INVALID)
+		redis_refusals_add(redis_conn_refusals(op->conn), redis_now(), redis_conn_error(op->conn));
+}
+
+static bool has_written(const struct redis_op *op)
+{
+	size_t i;
+
+	/* A try that found the lock held did no more than look. */
+	if (!op->many)
+		return op->reply.status == REDIS_GRANTED || op->reply.status == REDIS_QUEUED ||
+		       op->reply.status == REDIS_DONE;
+	for (i = 0; i < op->many->n && !redis_op_renewed(op, i); i++)
+		;
+	return i < op->many->n;
+}
+
+static void note_execution(struct redis_op *op)
+{
+	if (has_written(op))
+		redis_refusals_contradict(redis_conn_refusals(op->conn), redis_now(), redis_is_acquire(op->script));
+}
+
 static int finish(struct redis_op *op, int code)
 {
 	op->done = true;
@@ -382,13 +408,15 @@ static void take_reply(struct redis_op *op, struct redis_reply *reply)
 		if (code)
 			finish(op, code);
 	} else if (code) {
+		note_refusal(op, code);
 		finish(op, code);
 	} else if (op->script == REDIS_INSPECT || op->many) {
 		op->inspected = reply;
 		finish(op, 0);
+		note_execution(op);
 		return;
-	} else {
-		finish(op, parse_reply(op, reply));
+	} else if (finish(op, parse_reply(op, reply)) == 0) {
+		note_execution(op);
 	}
 	redis_reply_free(reply);
 }

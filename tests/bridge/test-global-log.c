@@ -180,7 +180,8 @@ START_TEST(renewals_refused)
 	ck_code(global_wait(a, KEY, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
 	lost_because(LOST "it expired: renewals have been refused for ");
-	ck_assert_uint_eq(count("can't run this command"), 1);
+	/* When they began to be refused, and with the loss. */
+	ck_assert_uint_eq(count("can't run this command"), 2);
 }
 END_TEST
 
@@ -262,6 +263,112 @@ START_TEST(lost_and_back_again)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- refusals that pass */
+
+/* What a server replies, and whatever its cause is: one line, and one more when it is over. */
+static const struct refusal {
+	const char *config, *cause, *words, *end;
+} passing[] = {
+	{ NULL, "CONFIG SET maxmemory 1", ": OOM command not allowed", "CONFIG SET maxmemory 0" },
+	{ NULL, "CONFIG SET min-replicas-to-write 1", ": NOREPLICAS ", "CONFIG SET min-replicas-to-write 0" },
+	{ "cluster-enabled yes\ncluster-require-full-coverage yes", "CLUSTER DELSLOTSRANGE 0 1", ": CLUSTERDOWN ",
+	  "CLUSTER ADDSLOTSRANGE 0 1" },
+};
+#define N_PASSING ((int)(sizeof(passing) / sizeof(passing[0])))
+
+static void serve_own(const char *config)
+{
+	struct lockshm_create_options options;
+
+	own_server_with(config);
+	if (config)
+		ck_redis("OK", redis, "CLUSTER ADDSLOTSRANGE 0 16383");
+	options = host_options();
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_retain_ns = 0;
+	serve_host(&options);
+}
+
+/* Another key each time, for a shorter time than any refusal that is worth a line. */
+static bool brief_requests(void *part)
+{
+	static int n;
+	struct agent_command c;
+	char key[20];
+
+	snprintf(key, sizeof(key), "brief%d", n++);
+	c = global_command(key, LOCKSHM_EXCLUSIVE);
+	c.timeout_ns = LOCKSHM_MS(50);
+	if (agent_do(a, c) == 0)
+		ck_code(agent_release(a), 0);
+	return count(part) > 0;
+}
+
+START_TEST(refused_for_a_while)
+{
+	const struct refusal *r = &passing[_i];
+
+	serve_own(r->config);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_redis("OK", redis, "%s", r->cause);
+	ck_assert_msg(await(brief_requests, (void *)(uintptr_t)r->words), "not logged: %s", r->words);
+	ck_redis("OK", redis, "%s", r->end);
+	ck_assert(await(brief_requests, (void *)(uintptr_t)" is back"));
+	ck_assert_uint_eq(count(r->words), 1);
+	/* Not once in some minutes: each time. */
+	ck_redis("OK", redis, "%s", r->cause);
+	while (count(r->words) < 2)
+		(void)brief_requests((void *)(uintptr_t)r->words);
+	end();
+}
+END_TEST
+
+/* The lease has its cause in the server's words. */
+START_TEST(renewals_refused_for_a_while)
+{
+	serve_own(NULL);
+	ck_code(global_wait(a, KEY, LOCKSHM_EXCLUSIVE), 0);
+	ck_redis("OK", redis, "CONFIG SET min-replicas-to-write 1");
+	lost_is_reported(a);
+	logged(LOST "it expired: no renewal succeeded for ");
+	ck_assert_uint_eq(count(LOST), 1);
+	ck_assert_uint_ge(count(": NOREPLICAS "), 2);
+	end();
+}
+END_TEST
+
+/* Two of three grant: no command fails. */
+START_TEST(refused_by_one_of_three)
+{
+	struct lockshm_create_options options = host_options();
+	struct redis *three[3];
+	char uris[600];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		three[i] = redis_start(NULL, false);
+	snprintf(uris, sizeof(uris), "%s,%s,%s", three[0]->uri, three[1]->uri, three[2]->uri);
+	options.redis = uris;
+	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
+	options.redis_policy = LOCKSHM_REDIS_WAIT;
+	options.redis_retain_ns = 0;
+	serve_host(&options);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_redis("OK", three[1], "CONFIG SET maxmemory 1");
+	ck_assert(await(brief_requests, (void *)(uintptr_t)"OOM"));
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_release(a), 0);
+	ck_redis("OK", three[1], "CONFIG SET maxmemory 0");
+	ck_assert(await(brief_requests, (void *)(uintptr_t)" is back"));
+	ck_assert_uint_eq(count("OOM"), 1);
+	end();
+	for (i = 0; i < 3; i++)
+		redis_stop(three[i]);
+}
+END_TEST
+
 /* The same text for many keys, or again and again, is one line. */
 START_TEST(refusals_are_not_repeated)
 {
@@ -293,6 +400,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_wrong_password);
 	tcase_add_test(tc, lost_and_back_again);
 	tcase_add_test(tc, refusals_are_not_repeated);
+	tcase_add_loop_test(tc, refused_for_a_while, 0, N_PASSING);
+	tcase_add_test(tc, renewals_refused_for_a_while);
+	tcase_add_test(tc, refused_by_one_of_three);
 }
 
 int main(void)

@@ -404,6 +404,72 @@ static void peers(void)
 	b = peer_new();
 }
 
+/* ---------------------------------------------------------------- for how long */
+
+static struct redis_refusals refusals;
+
+static void refuse(int64_t ms, const char *words)
+{
+	struct redis_error error;
+
+	(void)redis_fail(&error, REDIS_RETRY, "%s", words);
+	redis_refusals_add(&refusals, REDIS_MS(ms), &error);
+}
+
+static const char *refuses(int64_t ms)
+{
+	const struct redis_error *why = redis_refusals_now(&refusals, REDIS_MS(ms));
+
+	return why ? why->text : "no";
+}
+
+START_TEST(a_refusal_is_worth_a_line)
+{
+	memset(&refusals, 0, sizeof(refusals));
+	ck_assert_str_eq(refuses(1000), "no");
+	refuse(1000, "BUSY");
+	/* One refusal says nothing of the time after it. */
+	ck_assert_str_eq(refuses(9000), "no");
+	refuse(1499, "BUSY");
+	ck_assert_str_eq(refuses(1499), "no");
+	refuse(1500, "BUSY");
+	ck_assert_str_eq(refuses(1500), "BUSY");
+	/* Another key's command was executed, and this one's is refused again. */
+	redis_refusals_contradict(&refusals, REDIS_MS(1600), true);
+	refuse(1900, "TRYAGAIN");
+	redis_refusals_contradict(&refusals, REDIS_MS(2000), true);
+	ck_assert_str_eq(refuses(2899), "TRYAGAIN");
+	ck_assert_str_eq(refuses(2900), "no");
+	/* From here on anew. */
+	refuse(3000, "BUSY");
+	ck_assert_str_eq(refuses(3000), "no");
+	refuse(3500, "BUSY");
+	ck_assert_str_eq(refuses(3500), "BUSY");
+	/* Silence is no end. */
+	ck_assert_str_eq(refuses(1000000), "BUSY");
+	/* Requests that come seldom. */
+	redis_refusals_contradict(&refusals, REDIS_MS(1000001), true);
+	ck_assert_str_eq(refuses(1000001), "no");
+	refuse(2000000, "BUSY");
+	refuse(2060000, "BUSY");
+	ck_assert_str_eq(refuses(2060000), "BUSY");
+}
+END_TEST
+
+/* Held leases are renewed by a full server. */
+START_TEST(a_full_server_is_full)
+{
+	memset(&refusals, 0, sizeof(refusals));
+	refuse(1000, "OOM command not allowed");
+	redis_refusals_contradict(&refusals, REDIS_MS(1100), false);
+	refuse(1600, "OOM command not allowed");
+	redis_refusals_contradict(&refusals, REDIS_MS(1700), false);
+	ck_assert_str_eq(refuses(3000), "OOM command not allowed");
+	redis_refusals_contradict(&refusals, REDIS_MS(3001), true);
+	ck_assert_str_eq(refuses(3001), "no");
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, peers, peers_end);
@@ -425,6 +491,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_lost_reply_is_cured_by_the_token);
 	tcase_add_test(tc, all_under_way_are_unknown);
 	tcase_add_test(tc, validity_counts_from_before_the_request);
+	tcase_add_test(tc, a_refusal_is_worth_a_line);
+	tcase_add_test(tc, a_full_server_is_full);
 }
 
 int main(void)

@@ -402,6 +402,27 @@ START_TEST(classes_of_wrapped_replies)
 }
 END_TEST
 
+static void ck_words(const char *text, const char *words)
+{
+	size_t bytes = strlen(text);
+	const char *at = redis_error_words(text, &bytes);
+
+	ck_assert_msg(bytes == strlen(words) && memcmp(at, words, bytes) == 0, "of '%s': '%.*s'", text, (int)bytes, at);
+}
+
+START_TEST(words_of_error_replies)
+{
+	ck_words("ERR unknown command", "ERR unknown command");
+	ck_words("OOM no memory. script: 5c16ec56, on @user_script:140.", "OOM no memory.");
+	ck_words("ERR Error running script (call to f_ab): @user_script:9: OOM no memory", "OOM no memory");
+	ck_words("ERR Error running script (call to f_ab): @user_script:3: @user_script: 3: -READONLY", "-READONLY");
+	ck_words("ERR a script: @user_script:", "ERR a");
+	ck_words("ERR @user_script:12", "ERR @user_script:12");
+	ck_words("ERR @user_script:12: ", "ERR @user_script:12: ");
+	ck_words("", "");
+}
+END_TEST
+
 START_TEST(what_passes)
 {
 	ck_assert(redis_error_passes(REDIS_UNKNOWN));
@@ -436,6 +457,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, no_directory);
 	tcase_add_test(tc, classes_of_error_replies);
 	tcase_add_test(tc, classes_of_wrapped_replies);
+	tcase_add_test(tc, words_of_error_replies);
 	tcase_add_test(tc, what_passes);
 }
 
