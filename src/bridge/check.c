@@ -3,10 +3,11 @@
  * check.c - an operator's check of the servers of a segment; see bridge/check.h
  *
  * Over connections of its own, so with or without a bridge.  Connecting is what the bridge does, with the same login,
- * TLS and handshake.  Rights are looked at by rights.lua and by commands without an effect.
+ * TLS and handshake.  Rights are looked at by rights.lua and by commands without an effect, and then a lease is obtained
+ * as by the bridge.
  */
 #define _GNU_SOURCE
-#include "bridge/check.h"
+#include "bridge/check-internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,28 +16,19 @@
 #include <unistd.h>
 
 #include "bridge/credentials.h"
-#include "redis/names.h"
 #include "redis/resp.h"
-#include "redis/script.h"
 #include "redis/scripts.h"
 #include "sys/min.h"
 
 #define NAMES_MAX 256 /* probe names tried at a node of a cluster, which has some of the slots */
 #define IO_MAX_NS LOCKSHM_MS(250) /* as in serve.c */
 
-struct check {
-	struct lockshm *s;
-	check_fn report;
-	void *arg;
-	int64_t timeout_ns;
-	int64_t deadline; /* of the server that is being checked */
-	struct redis_server servers[REDIS_SERVERS_MAX];
-	struct redis_conn *conns[REDIS_SERVERS_MAX];
-	size_t n;
-};
+int64_t check_io_ns(const struct check *c)
+{
+	return min64(LOCKSHM_MS((int64_t)c->s->redis.ttl_ms) / 10, IO_MAX_NS);
+}
 
-static void __attribute__((format(printf, 4, 5)))
-say(const struct check *c, enum check_result result, const char *subject, const char *format, ...)
+void check_say(const struct check *c, enum check_result result, const char *subject, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -45,6 +37,54 @@ say(const struct check *c, enum check_result result, const char *subject, const 
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	c->report(result, subject, text, c->arg);
+}
+
+/* In messages a label is cut to 60 bytes. */
+const char *check_words(const struct redis_conn *conn, const char *why)
+{
+	size_t len = strnlen(redis_conn_label(conn), 60);
+
+	return strncmp(why, redis_conn_label(conn), len) == 0 && strncmp(why + len, ": ", 2) == 0 ? why + len + 2 : why;
+}
+
+/* What passes by itself, once its cause does. */
+static const struct {
+	const char *word, *remedy;
+} passing[] = {
+	{ "BUSY", "; a script of another program runs: SCRIPT KILL" },
+	{ "CLUSTERDOWN", "; CLUSTER INFO and CLUSTER NODES have the reason" },
+	{ "LOADING", "; it was started a moment ago: wait" },
+	{ "MASTERDOWN", "; a segment names masters" },
+	{ "MISCONF", "; mend its disk, see its log" },
+	{ "NOREPLICAS", "; start its replicas, or CONFIG SET min-replicas-to-write" },
+	{ "OOM", "; remove data, or CONFIG SET maxmemory" },
+	{ "READONLY", "; a segment names masters" },
+	{ "TRYAGAIN", "; its slots are moved to another node: wait" },
+	{ "is a replica", "; a segment names masters" },
+};
+
+const char *check_remedy(int code, const char *text)
+{
+	size_t i;
+
+	switch (code) {
+	case REDIS_INVALID:
+		return "; it is a setting of the segment: lockctl rm and lockctl create make it anew";
+	case REDIS_UNREACHABLE:
+	case REDIS_UNKNOWN:
+		return "; does it run, and do host, port, TLS and a firewall let this host in?";
+	case REDIS_DENIED:
+		return "; mend the credentials, see above, or the server";
+	case REDIS_RETRY:
+		for (i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+			if (strstr(text, passing[i].word))
+				return passing[i].remedy;
+		return "; it may pass by itself: wait";
+	case REDIS_PROTOCOL:
+		return "; is it a Redis server, and TLS on both sides or on none (rediss://)?";
+	default:
+		return "";
+	}
 }
 
 /* ---------------------------------------------------------------- a list of words */
@@ -80,8 +120,7 @@ struct rights {
 	bool writes; /* they were looked at, too */
 };
 
-/* The code of the reply; a failure of the connection is another one than of the command. */
-static int call(struct check *c, struct redis_conn *conn, struct redis_reply **reply, int argc, const char *const *argv)
+int check_call(struct check *c, struct redis_conn *conn, struct redis_reply **reply, int argc, const char *const *argv)
 {
 	struct redis_reply *mine = NULL;
 	size_t lens[16];
@@ -104,7 +143,7 @@ static void try(struct check *c, struct redis_conn *conn, struct words *missing,
 	const char *argv[3] = { a, b, d };
 	int argc = d ? 3 : b ? 2 : 1;
 
-	if (call(c, conn, NULL, argc, argv) == REDIS_DENIED)
+	if (check_call(c, conn, NULL, argc, argv) == REDIS_DENIED)
 		add_word(missing, "", right);
 }
 
@@ -155,9 +194,9 @@ static void report_names(struct check *c, struct redis_conn *conn, const struct 
 			add_word(&patterns, "", pattern);
 	}
 	if (!may_use(c, conn, NULL, 0))
-		say(c, CHECK_FAIL, label, "the login lacks rights: ACL SETUSER ... +eval");
+		check_say(c, CHECK_FAIL, label, "the login lacks rights: ACL SETUSER ... +eval");
 	else
-		say(c, CHECK_FAIL, label, "the login may not use the names of locks: ACL SETUSER ... %s", patterns.text);
+		check_say(c, CHECK_FAIL, label, "the login may not use the names of locks: ACL SETUSER ... %s", patterns.text);
 }
 
 static int run_rights(struct check *c, struct redis_conn *conn, const struct redis_keys *keys, const char *text,
@@ -201,13 +240,13 @@ static void report_rights(struct check *c, struct redis_conn *conn, const struct
 	const char *label = redis_conn_label(conn);
 
 	if (found->needed.n)
-		say(c, CHECK_FAIL, label, "the login lacks rights: ACL SETUSER ... %s", found->needed.text);
+		check_say(c, CHECK_FAIL, label, "the login lacks rights: ACL SETUSER ... %s", found->needed.text);
 	if (found->useful.n)
-		say(c, CHECK_NOTE, label, "works, but later for want of rights: ACL SETUSER ... %s", found->useful.text);
+		check_say(c, CHECK_NOTE, label, "works, but later for want of rights: ACL SETUSER ... %s", found->useful.text);
 	if (!found->needed.n && !found->useful.n && found->writes)
-		say(c, CHECK_OK, label, "the login has all rights");
+		check_say(c, CHECK_OK, label, "the login has all rights");
 	if (!found->writes)
-		say(c, CHECK_NOTE, label,
+		check_say(c, CHECK_NOTE, label,
 		    "rights to write were not looked at, which takes Redis 7: compare with lockshm-bridge(8)");
 }
 
@@ -230,11 +269,15 @@ static void check_rights(struct check *c, struct redis_conn *conn)
 	if (code == REDIS_DENIED) {
 		report_names(c, conn, &keys);
 	} else if (code) {
-		say(c, CHECK_FAIL, redis_conn_label(conn), "rights: %s", redis_conn_error(conn)->text);
+		const char *why = check_words(conn, redis_conn_error(conn)->text);
+
+		check_say(c, CHECK_FAIL, redis_conn_label(conn), "rights: %s%s", why, check_remedy(code, why));
 	} else {
 		found.writes = redis_reply_integer(redis_reply_at(reply, 0), 0) == 1;
 		add_reply(&found.needed, redis_reply_at(reply, 1));
 		add_reply(&found.useful, redis_reply_at(reply, 2));
+		if (!found.needed.n)
+			check_lease(c, conn, &keys);
 		try_commands(c, conn, &found);
 		report_rights(c, conn, &found);
 	}
@@ -243,81 +286,7 @@ static void check_rights(struct check *c, struct redis_conn *conn)
 	free(text);
 }
 
-/* ---------------------------------------------------------------- settings of the server */
-
-/* Field @name of an INFO reply, as text; "" = it has none. */
-static void info_field(const char *info, const char *name, char *out, size_t size)
-{
-	const char *at = info;
-	size_t len = strlen(name);
-
-	while (at && (strncmp(at, name, len) != 0 || at[len] != ':'))
-		at = (at = strchr(at, '\n')) ? at + 1 : NULL;
-	snprintf(out, size, "%.*s", at ? (int)strcspn(at + len + 1, "\r\n") : 0, at ? at + len + 1 : "");
-}
-
-static void info(struct check *c, struct redis_conn *conn, const char *section, const char *name, char *out,
-		 size_t size)
-{
-	const char *argv[2] = { "INFO", section }, *text = NULL;
-	struct redis_reply *reply = NULL;
-	size_t len;
-
-	*out = '\0';
-	if (call(c, conn, &reply, 2, argv) == 0)
-		text = redis_reply_text(reply, &len);
-	if (text)
-		info_field(text, name, out, size);
-	redis_reply_free(reply);
-}
-
-static void check_eviction(struct check *c, struct redis_conn *conn)
-{
-	char policy[40], limit[24];
-
-	info(c, conn, "memory", "maxmemory_policy", policy, sizeof(policy));
-	info(c, conn, "memory", "maxmemory", limit, sizeof(limit));
-	if (!*policy || strcmp(policy, "noeviction") == 0)
-		return;
-	say(c, CHECK_FAIL, redis_conn_label(conn),
-	    "evicts keys, so locks, when it is full (maxmemory-policy %s, maxmemory %s): CONFIG SET maxmemory-policy "
-	    "noeviction", policy, *limit && strcmp(limit, "0") != 0 ? limit : "without limit yet");
-}
-
-static void check_replicas(struct check *c, struct redis_conn *conn)
-{
-	unsigned wanted = REDIS_WAIT(c->s->redis.flags);
-	char n[24];
-
-	if (!wanted)
-		return;
-	info(c, conn, "replication", "connected_slaves", n, sizeof(n));
-	if (strtoul(n, NULL, 10) < wanted)
-		say(c, CHECK_FAIL, redis_conn_label(conn),
-		    "has %s replicas, and the segment wants %u to have a lease: start them, or make it with less --redis-wait",
-		    *n ? n : "no", wanted);
-}
-
 /* ---------------------------------------------------------------- one server */
-
-static const char *remedy(int code)
-{
-	switch (code) {
-	case REDIS_INVALID:
-		return "; it is a setting of the segment: lockctl rm and lockctl create make it anew";
-	case REDIS_UNREACHABLE:
-	case REDIS_UNKNOWN:
-		return "; does it run, and do host, port, TLS and a firewall let this host in?";
-	case REDIS_DENIED:
-		return "; mend the credentials, see above, or the server";
-	case REDIS_RETRY:
-		return "; a segment names masters, and this passes if the server is only starting or full";
-	case REDIS_PROTOCOL:
-		return "; is it a Redis server, and TLS on both sides or on none (rediss://)?";
-	default:
-		return "";
-	}
-}
 
 /* Each server has one vote. */
 static void check_vote(struct check *c, const struct redis_conn *conn)
@@ -327,11 +296,11 @@ static void check_vote(struct check *c, const struct redis_conn *conn)
 	size_t i;
 
 	if (server->cluster)
-		say(c, CHECK_FAIL, label, "is a node of a cluster, which cannot vote: --redis-quorum is for independent servers");
+		check_say(c, CHECK_FAIL, label, "is a node of a cluster, which cannot vote: --redis-quorum is for independent servers");
 	for (i = 0; i < c->n && c->conns[i] != conn; i++)
 		if (c->conns[i] && redis_conn_ready(c->conns[i]) &&
 		    strcmp(redis_conn_info(c->conns[i])->run_id, server->run_id) == 0)
-			say(c, CHECK_FAIL, label, "is the same server as %s: they have one vote together",
+			check_say(c, CHECK_FAIL, label, "is the same server as %s: they have one vote together",
 			    redis_conn_label(c->conns[i]));
 }
 
@@ -339,27 +308,23 @@ static void check_server(struct check *c, struct redis_conn *conn)
 {
 	const char *label = redis_conn_label(conn);
 	const struct redis_server_info *server = redis_conn_info(conn);
-	int64_t io_ns = min64(LOCKSHM_MS((int64_t)c->s->redis.ttl_ms) / 10, IO_MAX_NS);
+	int64_t io_ns = check_io_ns(c);
 	int code = redis_conn_ready(conn) ? 0 : redis_conn_error(conn)->code;
 
 	if (!redis_conn_ready(conn)) {
-		const char *why = redis_conn_error(conn)->text;
-		size_t len = strlen(label);
+		const char *why = check_words(conn, redis_conn_error(conn)->text);
 
-		/* The reason begins with the server. */
-		why += strncmp(why, label, len) == 0 && strncmp(why + len, ": ", 2) == 0 ? len + 2 : 0;
-		say(c, CHECK_FAIL, label, "%s%s", *why ? why : redis_code_name(code), remedy(code));
+		check_say(c, CHECK_FAIL, label, "%s%s", *why ? why : redis_code_name(code), check_remedy(code, why));
 		return;
 	}
 	c->deadline = redis_now() + c->timeout_ns;
 	if (c->s->redis.flags & REDIS_QUORUM)
 		check_vote(c, conn);
-	say(c, server->round_trip_ns > io_ns ? CHECK_NOTE : CHECK_OK, label, "Redis %s%s, connected%s in %.1f ms%s",
+	check_say(c, server->round_trip_ns > io_ns ? CHECK_NOTE : CHECK_OK, label, "Redis %s%s, connected%s in %.1f ms%s",
 	    server->version, server->cluster ? " (cluster)" : "", strncmp(label, "rediss:", 7) == 0 ? " and verified" : "",
 	    (double)server->round_trip_ns / 1e6,
 	    server->round_trip_ns > io_ns ? ", longer than a bridge waits: make the segment with a longer --redis-ttl" : "");
-	check_eviction(c, conn);
-	check_replicas(c, conn);
+	check_settings(c, conn);
 	check_rights(c, conn);
 }
 
@@ -425,12 +390,12 @@ void bridge_check_credentials(struct lockshm *s, check_fn report, void *arg)
 			code = redis_password(server, password, &len, &why);
 		explicit_bzero(password, sizeof(password));
 		if (code)
-			say(c, CHECK_FAIL, "credentials", "%s", why.text);
+			check_say(c, CHECK_FAIL, "credentials", "%s", why.text);
 		else if (server->password_file[0])
-			say(c, CHECK_OK, "credentials", "%s: user %s, password in %s", server->label,
+			check_say(c, CHECK_OK, "credentials", "%s: user %s, password in %s", server->label,
 			    server->user[0] ? server->user : "default", server->password_file);
 		else
-			say(c, CHECK_OK, "credentials", "%s: no password, as there is no such file in %s", server->label,
+			check_say(c, CHECK_OK, "credentials", "%s: no password, as there is no such file in %s", server->label,
 			    bridge_credentials);
 	}
 	if (c)
@@ -439,8 +404,8 @@ void bridge_check_credentials(struct lockshm *s, check_fn report, void *arg)
 
 void bridge_check_servers(struct lockshm *s, int64_t timeout_ns, check_fn report, void *arg)
 {
-	static const char *const scripts[] = { redis_lua_rights };
-	static const struct redis_conn_options options = { .name = "lockshm-check", .scripts = scripts, .n_scripts = 1 };
+	static const struct redis_conn_options options = { .name = "lockshm-check", .scripts = redis_scripts,
+							   .n_scripts = REDIS_N_SCRIPTS };
 	struct check *c = check_new(s, report, arg);
 	struct redis_error why = { 0 };
 	size_t i;
@@ -450,7 +415,7 @@ void bridge_check_servers(struct lockshm *s, int64_t timeout_ns, check_fn report
 	c->timeout_ns = timeout_ns;
 	for (i = 0; i < c->n; i++)
 		if (redis_conn_new(&c->conns[i], &c->servers[i], &options, &why) != 0)
-			say(c, CHECK_FAIL, c->servers[i].label, "%s", why.text);
+			check_say(c, CHECK_FAIL, c->servers[i].label, "%s", why.text);
 	connect_all(c, redis_now() + timeout_ns);
 	for (i = 0; i < c->n; i++)
 		if (c->conns[i])

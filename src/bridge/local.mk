@@ -8,6 +8,8 @@ libbridge_la_SOURCES = \
 	%D%/admin-report.c \
 	%D%/admin.c \
 	%D%/admin.h \
+	%D%/check-internal.h \
+	%D%/check-lease.c \
 	%D%/check.c \
 	%D%/check.h \
 	%D%/client-settings.c \

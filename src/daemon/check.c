@@ -2,7 +2,7 @@
 /*
  * check.c - lockshm-bridge --check: can a bridge with these options serve the segment?  One line for each thing
  *
- * It looks at everything, also after a failure, and changes nothing.
+ * It looks at everything, also after a failure, and leaves nothing: the lock that it takes in Redis has a name of its own.
  */
 #include <errno.h>
 #include <stdlib.h>

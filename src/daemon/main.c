@@ -19,7 +19,7 @@ static const char help_text[] =
 	"  ack                      clear the damage of a robust key that Redis has\n"
 	"\n"
 	"  --any-owner              accept a segment that belongs to neither the caller nor root\n"
-	"  --check                  print whether a bridge can serve the segment, and what to mend; change nothing\n"
+	"  --check                  print whether a bridge can serve the segment, and what to mend; leave nothing\n"
 	"  --credentials DIR        directory with login and TLS files, as lockshm-bridge(8) names them; default:\n"
 	"                           $LOCKSHM_CREDENTIALS, or /etc/lockshm/NAME\n"
 	"  --host-name TEXT         this host in messages of other hosts; default: $LOCKSHM_HOST_NAME, or the machine's name\n"

@@ -51,6 +51,7 @@ expect 0 bridge --check "$seg"
 no_line FAIL
 line ok "$server: Redis [0-9.]+, connected in"
 line ok "$server: the login has all rights"
+line ok "$server: a lease was acquired, renewed and released in"
 equal "the segment" "$(sum)" "$before"
 equal "keys in Redis" "$(redis dbsize)" 0
 start "$bridge_program" "$seg" 2>"$dir/bridge.log"
@@ -64,10 +65,57 @@ expect 1 bridge --check "$seg"
 line FAIL "$server: evicts keys, so locks, when it is full \(maxmemory-policy allkeys-lru, .*CONFIG SET maxmemory-policy noeviction"
 redis config set maxmemory-policy noeviction >/dev/null
 
+# It replies, and refuses: with its words and what to do.  What it refuses later is a note.
+refuses() { # SETTING VALUE RESET WORDS REMEDY
+	equal "$1" "$(redis config set "$1" "$2")" OK
+	expect 1 bridge --check "$seg"
+	line FAIL "$server: a lease cannot be acquired: $4.*; $5"
+	equal "$1" "$(redis config set "$1" "$3")" OK
+	expect 0 bridge --check "$seg"
+	line ok "$server: a lease was acquired"
+}
+refuses maxmemory 1 0 "OOM " "remove data, or CONFIG SET maxmemory"
+refuses min-replicas-to-write 1 0 "NOREPLICAS " "start its replicas"
+equal maxmemory "$(redis config set maxmemory 100mb)" OK
+expect 0 bridge --check "$seg"
+no_line note.*memory
+used=$(redis info memory | sed -n 's/^used_memory:\([0-9]*\).*/\1/p')
+equal maxmemory "$(redis config set maxmemory $((used + used / 20)))" OK
+expect 0 bridge --check "$seg"
+line note "$server: its memory is full, or nearly \(used_memory [0-9]+, maxmemory [0-9]+\)"
+equal maxmemory "$(redis config set maxmemory 0)" OK
+
+# A script of another program runs.
+redis config set busy-reply-threshold 1 >/dev/null
+redis eval 'while true do end' 0 >/dev/null 2>&1 &
+eventually sh -c "redis-cli -s '$dir/redis.sock' ping | grep -q BUSY"
+expect 1 bridge --check "$seg"
+line FAIL "$server: .*BUSY.*; a script of another program runs: SCRIPT KILL"
+redis script kill >/dev/null
+
+# A save that failed: not even root writes over a directory.
+mkdir "$dir/dump.rdb"
+redis config set save '3600 1' >/dev/null
+redis bgsave >/dev/null
+eventually sh -c "redis-cli -s '$dir/redis.sock' info persistence | grep -q bgsave_status:err"
+expect 1 bridge --check "$seg"
+line FAIL "$server: .*MISCONF .*; mend its disk"
+redis config set stop-writes-on-bgsave-error no >/dev/null
+expect 0 bridge --check "$seg"
+line note "$server: its last save failed \(rdb_last_bgsave_status:err\)"
+rmdir "$dir/dump.rdb"
+redis config set save '' >/dev/null
+redis bgsave >/dev/null
+eventually sh -c "redis-cli -s '$dir/redis.sock' info persistence | grep -q bgsave_status:ok"
+expect 0 bridge --check "$seg"
+no_line note.*save
+equal "locks in Redis" "$(redis keys '*' | grep . | grep -v 'lockshm:hosts$')" ""
+
 # A lease that replicas must have.
 make_segment --redis "$server" --redis-wait 1
 expect 1 bridge --check "$seg"
 line FAIL "$server: has 0 replicas, and the segment wants 1"
+line FAIL "$server: only 0 of 1 replicas had a lease"
 
 # Two addresses of one server.
 ln -s redis.sock "$dir/again.sock"
