@@ -89,14 +89,16 @@ var_dump($status, session_write_close(), file_get_contents("$folder/sess_one"));
 echo "-- the child of a fork\n";
 $start('one');
 $_SESSION['n'] = 4;
-$child = new Child(function ($socket) {
-    $_SESSION['n'] = 5;
-    ob_start();
-    session_write_close();
-    fwrite($socket, preg_replace('/ in \/.*/', '', explode("\n", ob_get_clean())[1]) . "\n");
-    posix_kill(getmypid(), SIGKILL);
-});
-var_dump($child->line(), $child->wait());
+foreach (['session_write_close', 'session_reset'] as $call) {
+    $child = new Child(function ($socket) use ($call) {
+        $_SESSION['n'] = 5;
+        ob_start();
+        $call();
+        fwrite($socket, preg_replace('/ in \/.*/', '', explode("\n", ob_get_clean())[1]) . "\n");
+        posix_kill(getmypid(), SIGKILL);
+    });
+    var_dump($child->line(), $child->wait());
+}
 var_dump(file_get_contents("$folder/sess_one"), $held('one'));
 session_write_close();
 var_dump(file_get_contents("$folder/sess_one"));
@@ -213,6 +215,8 @@ bool(true)
 string(6) "n|i:1;"
 -- the child of a fork
 string(98) "Warning: session_write_close(): The session is not written: its lock is that of the parent process"
+int(-9)
+string(89) "Warning: session_reset(): The session is not read: its lock is that of the parent process"
 int(-9)
 string(6) "n|i:1;"
 string(9) "exclusive"

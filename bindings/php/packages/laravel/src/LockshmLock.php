@@ -147,6 +147,11 @@ class LockshmLock extends Lock
     /** Does this owner hold it, within its seconds?  Not in the child of a fork by an object of the parent. */
     public function isOwnedByCurrentProcess()
     {
+        $hold = $this->holds->hold($this->key, (string) $this->owner);
+        if (null !== $hold) {
+            return Holds::inTime($hold);
+        }
+
         return !$this->isParents() && null !== $this->holds->holderOf($this->key, (string) $this->owner);
     }
 

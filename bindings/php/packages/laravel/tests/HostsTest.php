@@ -8,6 +8,7 @@ namespace Lockshm\Laravel\Tests;
 use Illuminate\Contracts\Cache\LockTimeoutException;
 use Lockshm\BridgeException;
 use Lockshm\Locks;
+use Lockshm\Testing\Child;
 use Lockshm\Testing\Hosts;
 use Lockshm\Testing\Segment;
 use PHPUnit\Framework\TestCase;
@@ -47,6 +48,23 @@ final class HostsTest extends TestCase
         $this->assertTrue($there->block(60));
         $this->assertFalse($here->get());
         $this->assertTrue($there->release());
+    }
+
+    public function testAnOwnerReleasesInAnotherProcessOfItsHost(): void
+    {
+        [$a, $b] = self::hosts();
+        $holder = Child::run(static function (Child $test) use ($a): void {
+            $lock = $a->lock('job', 300);
+            $lock->block(60);
+            $test->send($lock->owner());
+            $test->receive('end');
+        });
+        $owner = $holder->receive();
+        $this->assertFalse($b->lock('job', 300)->get());
+        $this->assertTrue($a->restoreLock('job', $owner)->release());
+        $this->assertTrue($b->lock('job', 300)->block(60));
+        $b->lock('job')->forceRelease();
+        $holder->kill();
     }
 
     public function testWithoutABridgeTheErrorSaysSo(): void

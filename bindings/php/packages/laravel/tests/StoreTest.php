@@ -5,6 +5,7 @@ declare(strict_types=1);
 
 namespace Lockshm\Laravel\Tests;
 
+use Illuminate\Bus\Queueable;
 use Illuminate\Bus\UniqueLock;
 use Illuminate\Cache\ArrayStore;
 use Illuminate\Cache\FileStore;
@@ -192,6 +193,36 @@ final class StoreTest extends TestCase
         $unique = new UniqueLock($this->app->store());
         $this->assertTrue($unique->acquire($job));
         $this->assertFalse($unique->acquire($job));
+    }
+
+    public function testAWorkerReleasesTheLockOfAUniqueJob(): void
+    {
+        if (!property_exists(Queueable::class, 'uniqueLockOwner')) {
+            $this->markTestSkipped('this Laravel releases by force');
+        }
+        $job = static fn () => new class {
+            use Queueable;
+
+            public int $uniqueFor = 3600;
+
+            public function uniqueId(): string
+            {
+                return 'worker';
+            }
+        };
+        $request = Child::run(function (Child $test) use ($job): void {
+            $dispatched = $job();
+            (new UniqueLock($this->app->store()))->acquire($dispatched);
+            $test->send($dispatched->uniqueLockOwner);
+            $test->receive('end');
+        });
+        $unique = new UniqueLock($this->app->store());
+        $taken = $job();
+        $taken->uniqueLockOwner = $request->receive();
+        $this->assertFalse($unique->acquire($job()));
+        $unique->release($taken);
+        $this->assertTrue($unique->acquire($job()));
+        $request->kill();
     }
 
     public function testAScheduledEventDoesNotOverlapItself(): void

@@ -261,7 +261,11 @@ final class EdgesTest extends TestCase
                 ($b = $factory->createLock($r))->acquireRead(), $factory->createLock($r)->acquire(),
             ],
         ];
-        yield 'readers: promoted after its ttl, nobody came' => [['redis'], static function ($factory, $r) {
+        yield 'readers: never released, ttl' => [['redis'],
+            static fn ($factory, $r) => [$factory->createLock($r, 300, false)->acquireRead(), $factory->createLock($r)->acquire()],
+            '[true,true]', 'a key is left closed to all or to none: a reader ends with its Key, as of FlockStore',
+        ];
+        yield 'readers: promoted after its ttl, no other came' => [['redis'], static function ($factory, $r) {
             $lock = self::acquired($factory, $r, 0.3, 'acquireRead');
             Edges::await(static fn () => !$lock->isAcquired());
 

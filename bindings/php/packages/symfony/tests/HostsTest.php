@@ -38,6 +38,16 @@ final class HostsTest extends TestCase
         $there->release();
     }
 
+    public function testAnIntervalIsKeptOnBothHosts(): void
+    {
+        [$a, $b] = array_map(static fn ($locks) => new LockFactory(new LockshmStore($locks, 60, true)), Hosts::open());
+        foreach (['interval', str_repeat('n', 1000)] as $resource) {
+            $this->assertTrue($a->createLock($resource, 300, false)->acquire(true));
+            $this->assertFalse($a->createLock($resource)->acquire());
+            $this->assertFalse($b->createLock($resource)->acquire());
+        }
+    }
+
     public function testAKeyThatTheSegmentMakesGlobalNeedsNoOption(): void
     {
         [$a, $b] = array_map(static fn ($locks) => (new LockFactory(new LockshmStore($locks, 60)))->createLock('seg:invoice'), Hosts::open());
