@@ -12,12 +12,6 @@ set -u
 
 build=${1:-build}
 lockctl=$build/lockctl
-# The file in the build directory is libtool's script; the program and the library are in .libs.
-if [ -x "$build/.libs/lockctl" ]; then
-	lockctl=$build/.libs/lockctl
-	LD_LIBRARY_PATH=$(cd "$build/.libs" && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-	export LD_LIBRARY_PATH
-fi
 bridge=$build/lockshm-bridge
 command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
 for program in "$lockctl" "$bridge"; do

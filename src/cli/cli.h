@@ -211,8 +211,10 @@ void table_end(struct table *table, FILE *out, const char *indent);
 /** Truncation of the mapped segment ends the program with a message and EXIT_FAILED. */
 void signals_contain_truncation(void);
 
-/** Let every signal that would end the program cancel the waits that use @canceller instead. */
-void signals_cancel(lockshm_canceller_t *canceller);
+struct front;
+
+/** In a keeper: let a signal that would end it cancel the waits that use @canceller instead. */
+void signals_cancel(lockshm_canceller_t *canceller, const struct front *front);
 /** The first signal that did, or 0. */
 int signals_caught(void);
 /** Undo signals_cancel(); async-signal-safe. */
@@ -220,6 +222,7 @@ void signals_default(void);
 
 /** Does @sig by its default end a process? */
 bool signals_ends(int sig);
+bool signals_ignored(int sig);
 /** SIGTSTP, SIGTTIN, SIGTTOU: what a terminal stops a job by. */
 bool signals_stop(int sig);
 /** Did the terminal send it to the whole foreground group? */
@@ -248,6 +251,7 @@ struct front {
 	pid_t pid, group;
 	pid_t keeper;
 	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
+	volatile int caught;    /**< the signal that has ended the wait for the lock, or 0 */
 	volatile int stopped;   /**< the signal by which the terminal has stopped the command, or 0 */
 	volatile int over;      /**< the keeper has done all, and ends */
 	volatile int left;      /**< the front may end, and the keeper goes on */

@@ -125,7 +125,17 @@ static void stop_with_keeper(const struct front *front, int sig)
 	kill(front->keeper, SIGCONT);
 }
 
-static void relay(const struct front *front, int sig, const siginfo_t *info, bool joined)
+/** While the keeper waits for the lock. */
+static void end_wait(struct front *front, int sig)
+{
+	if (signals_ignored(sig))
+		return;
+	if (!front->caught)
+		front->caught = sig;
+	kill(front->keeper, SIGTERM);
+}
+
+static void relay(struct front *front, int sig, const siginfo_t *info, bool joined)
 {
 	bool from_process = info->si_code == SI_USER || info->si_code == SI_QUEUE;
 
@@ -136,6 +146,8 @@ static void relay(const struct front *front, int sig, const siginfo_t *info, boo
 		return;
 	if (!front->command && signals_stop(sig))
 		stop_with_keeper(front, sig);
+	else if (!front->command && signals_ends(sig))
+		end_wait(front, sig);
 	else
 		signals_pass(front->keeper, sig, info);
 }
@@ -171,7 +183,7 @@ static bool keeper_has_ended(const struct front *front, int *status)
 	return true;
 }
 
-static int stand_in(const struct front *front, const sigset_t *awaited)
+static int stand_in(struct front *front, const sigset_t *awaited)
 {
 	bool joined = false;
 	int status = EXIT_OK;

@@ -16,7 +16,11 @@
 #include "cli/cli.h"
 
 static lockshm_canceller_t *wait_canceller;
+static const struct front *wait_front;
 static volatile sig_atomic_t caught;
+
+/** Those by which a job is ended cancel a wait; the front sends SIGTERM for any other one. */
+static const int cancelling[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, 0 /* end */ };
 
 /** Signals whose default is to end the program; real-time signals come in addition. */
 static const int ending[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL,
@@ -31,42 +35,40 @@ static void on_signal(int sig)
 	lockshm_cancel(wait_canceller);
 }
 
-/** Replace one disposition, if it is @from. */
-static void replace(int sig, void (*from)(int), void (*to)(int))
+void signals_cancel(lockshm_canceller_t *canceller, const struct front *front)
 {
-	struct sigaction action;
+	struct sigaction action, before;
 
-	if (sigaction(sig, NULL, &action) < 0 || action.sa_handler != from)
-		return;
+	wait_canceller = canceller;
+	wait_front = front;
 	memset(&action, 0, sizeof(action));
-	action.sa_handler = to;
+	action.sa_handler = on_signal;
 	action.sa_flags = SA_RESTART;
 	sigfillset(&action.sa_mask);
-	sigaction(sig, &action, NULL);
-}
-
-static void replace_all(void (*from)(int), void (*to)(int))
-{
-	for (const int *sig = ending; *sig; sig++)
-		replace(*sig, from, to);
-	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
-		replace(sig, from, to);
-}
-
-void signals_cancel(lockshm_canceller_t *canceller)
-{
-	wait_canceller = canceller;
-	replace_all(SIG_DFL, on_signal);
+	for (const int *sig = cancelling; *sig; sig++)
+		if (sigaction(*sig, &action, &before) == 0 && before.sa_handler == SIG_IGN)
+			sigaction(*sig, &before, NULL);
 }
 
 void signals_default(void)
 {
-	replace_all(on_signal, SIG_DFL);
+	struct sigaction action;
+
+	for (const int *sig = cancelling; *sig; sig++)
+		if (sigaction(*sig, NULL, &action) == 0 && action.sa_handler == on_signal)
+			signal(*sig, SIG_DFL);
 }
 
 int signals_caught(void)
 {
-	return caught;
+	return caught && wait_front && wait_front->caught ? wait_front->caught : caught;
+}
+
+bool signals_ignored(int sig)
+{
+	struct sigaction action;
+
+	return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 static void relayed(sigset_t *set)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,18 +23,6 @@
 
 /* --- Processes --------------------------------------------------------------------------------------- */
 
-/** Before it is installed, libtool's programs are in .libs and the others above. */
-static bool drop_libtool_directory(char *path, char *slash)
-{
-	static const char libtool[] = "/.libs";
-	size_t len = sizeof(libtool) - 1;
-
-	if (slash - path < (ptrdiff_t)len || strncmp(slash - len, libtool, len))
-		return false;
-	strcpy(slash - len + 1, PROGRAM);
-	return access(path, X_OK) == 0;
-}
-
 /** The path to execute; without a slash it is looked for in PATH. */
 static const char *find_program(char path[PATH_MAX + sizeof(PROGRAM)])
 {
@@ -47,7 +34,7 @@ static const char *find_program(char path[PATH_MAX + sizeof(PROGRAM)])
 	if (!slash)
 		return PROGRAM;
 	strcpy(slash + 1, PROGRAM);
-	return access(path, X_OK) == 0 || drop_libtool_directory(path, slash) ? path : PROGRAM;
+	return access(path, X_OK) == 0 ? path : PROGRAM;
 }
 
 static void __attribute__((noreturn)) become_program(const char *path, const char *const *arguments)

@@ -376,7 +376,7 @@ static int keep(void *arg)
 	lockshm_t *segment;
 	int status;
 
-	signals_cancel(&guard->canceller);
+	signals_cancel(&guard->canceller, guard->front);
 	signals_unblock();
 	status = guard_open(guard, &segment);
 	if (status)

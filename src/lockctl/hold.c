@@ -204,7 +204,7 @@ static int keep(void *arg)
 	lockshm_t *segment;
 	int status;
 
-	signals_cancel(&hold->guard.canceller);
+	signals_cancel(&hold->guard.canceller, hold->guard.front);
 	signals_unblock();
 	if (!leave_script(hold))
 		return EXIT_FAILED;

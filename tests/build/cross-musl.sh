@@ -36,7 +36,7 @@ configure_in "$work" CC=musl-gcc CFLAGS="-O2 -g" --enable-werror --without-bridg
 	XXHASH_CFLAGS="-isystem $work/include" XXHASH_LIBS=" "
 "$MAKE" -j"$jobs" liblockshm.la lockctl tests/build/libc-peer || die "musl-gcc"
 "$MAKE" -C "$builddir" liblockshm.la tests/build/libc-peer || die "the peer of glibc"
-readelf -d .libs/lockctl | grep NEEDED | grep -q 'libc\.so\.6' && die "lockctl of musl needs glibc"
+readelf -d lockctl | grep NEEDED | grep -q 'libc\.so\.6' && die "lockctl of musl needs glibc"
 
 segment=/lockshm-libc-test.$$
 musl=$work/tests/build/libc-peer

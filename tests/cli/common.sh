@@ -17,14 +17,6 @@ case $LOCKCTL in
 /*) ;;
 *) LOCKCTL=$PWD/$LOCKCTL ;;
 esac
-# The file in the build directory is libtool's script, which takes longer than lockctl itself; the program and the
-# library are in .libs.
-libs=$(dirname "$LOCKCTL")/.libs
-if [ -x "$libs/lockctl" ]; then
-	LOCKCTL=$libs/lockctl
-	LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-	export LD_LIBRARY_PATH
-fi
 # 99 is a hard error for the test driver: a missing tool must not look like a skipped test.
 [ -x "$LOCKCTL" ] || { echo "no lockctl: set LOCKCTL" >&2; exit 99; }
 

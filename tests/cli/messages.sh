@@ -72,7 +72,7 @@ esac
 # Too few descriptors: the number of processes is not the reason.
 expect 0 lockctl create "$seg"
 if limited 4 "$LOCKCTL" --version >/dev/null 2>&1; then
-	expect 1 limited 3 "$LOCKCTL" run "$seg" key -- true
+	expect 1 limited 4 "$LOCKCTL" run "$seg" key --keep-for-children -- true
 	says stderr "Too many open files"
 	says stderr "ulimit -n"
 	lacks stderr "processes"

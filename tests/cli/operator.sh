@@ -71,8 +71,7 @@ damage()
 {
 	start "$LOCKCTL" run "$seg" "$1" --robust -- sleep 100
 	eventually held "$1"
-	kill -KILL "$pid"
-	wait "$pid" 2>/dev/null
+	kill_lockctl
 	expect 0 lockctl sweep "$seg"
 }
 damaged() { lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }'; }
@@ -89,8 +88,7 @@ ended "$pid" 143
 for key in user:1 user:2 order:1 order:2 'odd 1'; do
 	start "$LOCKCTL" run "$seg" "$key" --robust -- sleep 100
 	eventually held "$(printf '%s' "$key" | sed 's/ /%20/')"
-	kill -KILL "$pid"
-	wait "$pid" 2>/dev/null
+	kill_lockctl
 done
 expect 0 lockctl sweep "$seg"
 equal damaged "$(damaged)" 5

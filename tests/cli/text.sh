@@ -27,6 +27,11 @@ clean()
 	done
 }
 
+minimal=${builddir:-.}/examples/minimal
+[ -x "$minimal" ] || { echo "examples/minimal is not built" >&2; exit 99; }
+mkfifo "$dir/keys"
+exec 8<>"$dir/keys"
+
 expect 0 lockctl create "$seg"
 for kind in $kinds; do
 	# shellcheck disable=SC2059 # the kinds are escapes
@@ -35,11 +40,11 @@ for kind in $kinds; do
 	raw=$(printf "$(echo "$kind" | sed 's/_//g').")
 	raw=${raw%.}
 	key="$raw"key
-	cp "$LOCKCTL" "$dir/${raw}"
-	start "$dir/${raw}" run "$seg" "$key" --tag "${raw}" -- sleep 100
-	holder=$pid
+	start "$LOCKCTL" run "$seg" "$key" --tag "${raw}" -- sleep 100
+	front=$pid
 	has() { lockctl ls "$seg" --porcelain | grep -q "^$1"; }
 	eventually has holder
+	holder=$(keeper "$front")
 	start "$LOCKCTL" run "$seg" "$key" --tag "${raw}" -w inf -- true
 	eventually has waiter
 	for arguments in "ls $seg" "ls $seg --json" "ls $seg --porcelain" "ls $seg --waiting" "ls $seg --pid $holder"; do
@@ -58,7 +63,19 @@ for kind in $kinds; do
 	grep -q "^holder	.*	$holder	" "$dir/stdout" || fail "$kind: '$shown' is not found again"
 	token=$(awk -F '\t' '$1 == "holder" { print $8 }' "$dir/stdout")
 	clean lockctl release "$seg" "$shown" --escaped --token "$token"
-	eventually finished "$holder"
+	eventually finished "$front"
+	# A thread has the name of its program.
+	cp "$minimal" "$dir/${raw}"
+	"$dir/${raw}" "$seg" <"$dir/keys" >/dev/null &
+	pid=$!
+	started="$started $pid"
+	eventually held report
+	for arguments in "ls $seg" "ls $seg --json" "show $seg report" "show $seg report --json" "run $seg report -w 0 -- true"; do
+		# shellcheck disable=SC2086
+		clean lockctl $arguments
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
 	for arguments in "lockctl ${raw}x" "lockctl ls ${raw}x" "lockctl run $seg --${raw}x" "lockctl ls $seg --sort ${raw}x" \
 		"lockctl run $seg k -w ${raw}x" "lockctl create ${raw}x" "lockctl rm ${raw}x" "lockctl stat $seg ${raw}x" \
 		"lockctl hold $seg k --fd ${raw}x" "lockctl run $seg k ./${raw}x" "lockctl create $seg-n --group ${raw}x" \
