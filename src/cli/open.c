@@ -67,9 +67,17 @@ char *open_reason(const char *name, bool any_owner, const struct lockshm_error *
 
 static int refused(const char *name, bool any_owner, int code, const struct lockshm_error *error)
 {
-	if (any_owner || !is_foreign(name, error))
+	char *text;
+
+	if (!any_owner && is_foreign(name, error)) {
+		message("%s" ANY_OWNER, error->message);
+		return EXIT_FAILED;
+	}
+	if (code != LOCKSHM_PERMISSION || error->sys_errno != EACCES)
 		return failed(code, error);
-	message("%s" ANY_OWNER, error->message);
+	text = format_refusal(name, error);
+	message("%s; lockctl create with --mode 0660 and --group makes one for several users", text);
+	free(text);
 	return EXIT_FAILED;
 }
 

@@ -134,4 +134,22 @@ if ${CC:-cc} -o "$dir/lock" "$dir/lock.c" 2>/dev/null; then
 fi
 expect 1 lockctl hold "$seg-no" key --fd 9 --no-create 9>/dev/null
 says stderr "lockctl: hold $seg-no: "
+# The keeper keeps no pipe open: a reader of the script's output, or of lockctl's own, sees its end although a process that
+# has inherited the descriptor lives on, and so does a pipe on standard input.
+cat >"$dir/script" <<'END'
+exec 9>/dev/null
+"$LOCKCTL" hold "$seg" piped --fd 9 || exit 1
+sleep 1000 >/dev/null 2>&1 </dev/null &
+echo $!
+END
+out=$($sh "$dir/script" 2>&1)
+held piped || fail "the process in the background does not keep the lock"
+kill "$out"
+eventually not_held piped
+out=$(: | $sh -c '"$LOCKCTL" hold "$seg" piped --fd 9 2>&1' 9>/dev/null) || fail "hold: $out"
+exec 9>/dev/null
+out=$("$LOCKCTL" hold "$seg" piped --fd 9 2>&1)
+held piped || fail "not held: $out"
+exec 9>&-
+eventually not_held piped
 expect 0 lockctl verify "$seg"

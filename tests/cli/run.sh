@@ -104,6 +104,18 @@ kill -TERM "$holder"
 ended "$holder" 143
 free
 
+# Nested: the message says that an outer one holds it, directly or with one for another key in between; not of other holders.
+inner="'$LOCKCTL' run $seg"
+expect 3 lockctl run "$seg" key -c "$inner key -w 20ms true"
+equal messages "$(grep -c "; that runs this lockctl, and ends after it" "$dir/stderr")" 2
+grep -q "'key': waits: held exclusively by pid" "$dir/stderr" || fail "no message before the wait"
+expect 3 lockctl run "$seg" key -c "$inner key -w 0 true"
+equal messages "$(grep -c "; that runs this lockctl, and ends after it" "$dir/stderr")" 1
+expect 3 lockctl run "$seg" key -c "$inner other -c \"$inner key -s -w 20ms true\""
+says stderr "; that runs this lockctl, and ends after it"
+expect 0 lockctl run "$seg" key -s -c "$inner key -s true"
+silent stderr
+
 # Two shared holds at once; tags and modes in the listing.
 start "$LOCKCTL" run "$seg" key -s -- sleep 100
 first=$pid
