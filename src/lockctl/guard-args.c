@@ -151,11 +151,18 @@ static void set_key(struct guard *guard)
 		message("out of memory");
 		exit(EXIT_FAILED);
 	}
+	guard->key_copy = bytes;
 	guard->key = args_key(bytes, guard->escaped);
 	guard->request.key = guard->key.bytes;
 	guard->request.key_len = guard->key.len;
 	guard->shown =
 		visible(bytes, guard->key.len < LOCKSHM_KEY_SHOWN_MAX ? guard->key.len : LOCKSHM_KEY_SHOWN_MAX);
+}
+
+void guard_free(struct guard *guard)
+{
+	free(guard->key_copy);
+	free(guard->shown);
 }
 
 static void check_together(const struct guard *guard)

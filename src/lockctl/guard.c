@@ -287,7 +287,7 @@ static bool is_ours(const char *entry)
 
 /**
  * A copy of the environment with the variables of this lock, and of no outer one.  setenv() would race with the
- * library's threads, which may read it.  Freed by the end of lockctl.
+ * library's threads, which may read it.
  */
 static char **make_environment(const struct guard *guard)
 {
@@ -309,6 +309,15 @@ static char **make_environment(const struct guard *guard)
 	if (guard->request.flags & LOCKSHM_ROBUST && guard->report.previous.status)
 		list[kept] = format_text("LOCKSHM_PREVIOUS_PID=%" PRId32, guard->report.previous.pid);
 	return list;
+}
+
+/** It has our variables last. */
+static void free_environment(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		if (is_ours(list[i]))
+			free(list[i]);
+	free(list);
 }
 
 /* --- The command ------------------------------------------------------------------------------------- */
@@ -351,6 +360,7 @@ static int run_command(struct guard *guard)
 	/* The holder was killed: no release, no period; of a robust key a damage mark. */
 	if (keeper_is_alone(guard->front))
 		_exit(EXIT_FAILED);
+	free_environment(environment);
 	if (end.exec_errno)
 		message("cannot execute '%s': %s", guard->command[0], strerror(end.exec_errno));
 	if (end.signal) {
@@ -384,11 +394,16 @@ static int keep(void *arg)
 	if (guard_acquire(guard, segment, &status))
 		status = run_command(guard);
 	lockshm_close(segment);
+	guard_free(guard);
 	return status;
 }
 
 int guard_run(struct guard *guard)
 {
+	int status;
+
 	guard->front = keeper_front();
-	return keeper_run(guard->front, keep, guard);
+	status = keeper_run(guard->front, keep, guard);
+	guard_free(guard);
+	return status;
 }

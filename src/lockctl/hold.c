@@ -220,9 +220,13 @@ static int keep(void *arg)
 
 static int start_keeper(struct hold *hold)
 {
+	int status;
+
 	hold->script = (int)syscall(SYS_pidfd_open, getppid(), 0);
 	hold->guard.front = keeper_front();
-	return keeper_run(hold->guard.front, keep, hold);
+	status = keeper_run(hold->guard.front, keep, hold);
+	guard_free(&hold->guard);
+	return status;
 }
 
 static void default_tag(struct guard *guard)

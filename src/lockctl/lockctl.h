@@ -101,6 +101,7 @@ struct guard {
 	const char *name;
 	struct key key;
 	char *key_text; /**< KEY as given */
+	char *key_copy; /**< what @key points to */
 	char *shown;    /**< the key in messages */
 	char **command; /**< NULL: hold has none */
 	char *shell[4]; /**< the command of -c */
@@ -165,6 +166,7 @@ bool guard_option(struct guard *guard, int option);
 bool guard_operand(struct guard *guard, char **argv);
 /** Operands after "--", KEY, and all that the options of @guard need together. */
 void guard_finish(struct guard *guard, int argc, char **argv);
+void guard_free(struct guard *guard);
 /** Refuse a missing command; its name is the default tag. */
 void guard_need_command(struct guard *guard);
 /** The arguments of a command that has no option of its own, then guard_run(). */
