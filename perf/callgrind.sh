@@ -13,6 +13,8 @@
 # Whoever lowers a figure lowers the bound; whoever raises one says in the commit what it buys.
 
 set -eu
+LC_ALL=C
+export LC_ALL
 
 # case  function  instructions  locked  lines
 bounds='
