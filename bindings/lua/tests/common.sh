@@ -2,6 +2,9 @@
 # common.sh - what the tests share; to be sourced
 # Environment: srcdir, builddir (else pkg-config lockshm), NGINX_PROGRAM, LUAJIT.
 
+LC_ALL=C
+export LC_ALL
+
 here=$(cd "$(dirname "$0")" && pwd)
 lua_dir=$(cd "$here/.." && pwd)
 # Not NGINX, which nginx itself takes for inherited sockets.
@@ -78,6 +81,13 @@ wait_gone() {
 	while kill -0 "$1" 2>/dev/null && [ $tries -lt 600 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
+	done
+}
+
+# temp_paths - nginx' own defaults are root's
+temp_paths() {
+	for kind in client_body proxy fastcgi uwsgi scgi; do
+		echo "${kind}_temp_path $work/nginx/$kind;"
 	done
 }
 

@@ -41,6 +41,7 @@ start_nginx() {
 		echo "worker_processes 2; pid $work/nginx/nginx.pid; error_log $work/nginx/error.log notice;"
 		echo "env LOCKSHM_LIBRARY; events { worker_connections 64; } http { access_log off;"
 		echo "lua_package_path '$work/tree/share/lua/5.1/?.lua;;';"
+		temp_paths
 		block nginx | sed "s#listen 8080#listen unix:$work/nginx/socket#; s#^init_by_lua_block {#&\n\
 require('resty.lockshm').configure { library = '$LOCKSHM_LIBRARY', instance = 'readme-$$' }#"
 		echo "}"

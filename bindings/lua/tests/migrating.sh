@@ -64,6 +64,7 @@ configuration() {
 		events { worker_connections 256; }
 		http {
 		access_log off;
+		$(temp_paths)
 		lua_package_path "$lua_dir/lib/?.lua;${MLCACHE_DIR:+$MLCACHE_DIR/lib/?.lua;};";
 		lua_shared_dict calls 64k;
 		$(cat "$work/blocks"/*.nginx)
