@@ -2,6 +2,7 @@
 /* test-tls.c - connections over TLS to a real server: verification, network faults */
 #define _GNU_SOURCE
 #include "redis-support/redis.h"
+#include "redis-support/sockets.h"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -377,6 +378,7 @@ START_TEST(bad_files)
 	is_refused(REDIS_DENIED, "is not the key of the certificate");
 	c = with_cert("client.crt", "locked.key");
 	is_refused(REDIS_DENIED, "pass phrase");
+	ck_assert_int_eq(chmod(tls_file("client.crt"), 0644), 0); /* whatever the umask is */
 	c = with_cert("client.crt", "client.crt");
 	is_refused(REDIS_DENIED, "rights for others");
 	c = with_cert("client.key", "client.key");
@@ -649,7 +651,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, revocations_that_do_not_count);
 	tcase_add_test(tc, self_signed);
 	tcase_add_test(tc, another_name);
-	tcase_add_test(tc, the_name_is_the_hosts);
+	if (localhost_is_known())
+		tcase_add_test(tc, the_name_is_the_hosts);
 	tcase_add_test(tc, names_of_many);
 	tcase_add_test(tc, a_name_that_is_a_domain);
 	tcase_add_test(tc, the_systems_store);

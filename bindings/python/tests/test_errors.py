@@ -137,7 +137,8 @@ def test_a_shared_holder(locks):
 
 
 def test_a_segment_of_another_user(locks):
-    pathlib.Path("/dev/shm", locks.name.lstrip("/")).chmod(0)
+    file = pathlib.Path("/dev/shm", locks.name.lstrip("/"))
+    file.chmod(0)
 
     def run():
         if os.geteuid() == 0:
@@ -146,6 +147,7 @@ def test_a_segment_of_another_user(locks):
             lockshm.open(locks.name, create=False)
 
     assert fork(run) == 0
+    file.chmod(0o600)  # an ordinary user has to open it to remove it
 
 
 def test_classes_say_where_they_belong():
