@@ -131,5 +131,6 @@ fuzz-replies: tests/redis/test-replies
 .PHONY: check-all check-arm64 check-bridge-step check-crash check-crash-every check-dist check-env check-global check-litmus check-many-hosts check-model check-musl check-mutations check-sanitize check-soak check-tsan fuzz fuzz-replies
 
 clean-local:
-	rm -rf check-address check-arm64 check-fuzz check-musl check-mutations check-no-tls check-refused check-thread soak-*.history chaos-global-*.history chaos-stopped-*.segment
+	rm -rf bindings/lua/lua-test-* bindings/php/build bindings/php/build.lock bindings/python/built
+	rm -rf check-address check-arm64 check-fuzz check-in-tree check-musl check-mutations check-refused check-thread soak-*.history chaos-global-*.history chaos-stopped-*.segment
 CLEANFILES += check-dist.have check-dist.missing

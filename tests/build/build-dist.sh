@@ -33,10 +33,12 @@ refused()
 refused hiredis libhiredis-dev bridge
 refused libssl libssl-dev tls
 
-# A build without OpenSSL, which no other check has: a segment takes any URI, and the bridge refuses it.
+# Built by a user, in the tree of the archive itself, and without OpenSSL, which no other check has: a segment takes any URI,
+# and the bridge refuses it.
 (
-	configure_in "$builddir/check-no-tls" --without-tls --enable-werror --disable-static
-	"$MAKE" -j"$jobs" all || die "make without TLS"
+	rm -rf "$builddir/check-in-tree" && mkdir "$builddir/check-in-tree" && cd "$builddir/check-in-tree" || exit 1
+	tar -xzf "../$archive" --strip-components=1 && find . -type f | LC_ALL=C sort >../check-dist.have
+	{ ./configure --quiet --without-tls --enable-werror --disable-static && "$MAKE" -j"$jobs" all; } || die "make in the tree"
 	if [ -x lockshm-bridge ]; then
 		! readelf -d lockshm-bridge | grep -E 'NEEDED.*(ssl|crypto)' || die "without TLS it needs OpenSSL"
 		segment=/lockshm-no-tls.$$
@@ -44,7 +46,16 @@ refused libssl libssl-dev tls
 		./lockctl create "$segment" --redis rediss://redis.example || die "create without TLS"
 		./lockshm-bridge show "$segment" key >refusal 2>&1
 		grep -q 'built without OpenSSL' refusal || { cat refusal; die "without TLS: another message"; }
+		rm refusal
 	fi
+	srcdir=. builddir=. tests/build/install.sh || die "make install in the tree"
+	for build in bindings/python/build.sh bindings/php/tests/build.sh; do
+		srcdir=. builddir=. $build || [ $? = 77 ] || die "$build in the tree"
+	done
+	"$MAKE" distclean >distclean.log 2>&1 || { cat distclean.log; die "make distclean in the tree"; }
+	rm distclean.log
+	find . -type f | LC_ALL=C sort | diff ../check-dist.have - || die "make distclean leaves these, or removes those of the archive"
+	rm -rf "$builddir/check-in-tree"
 ) || exit 1
 cd "$builddir" || exit 1
 echo "$archive: $(tar -tzf "$archive" | grep -vc '/$') files"
