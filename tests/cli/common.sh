@@ -7,6 +7,9 @@
 # that ends the processes of the test and removes both.  Waiting is polling for a condition with a bound.
 
 set -u
+# Ranges in expressions, the order of sort and the decimal point are not the operator's.
+LC_ALL=C
+export LC_ALL
 
 if [ -z "${LOCKCTL:-}" ]; then
 	for LOCKCTL in ./lockctl ./src/lockctl "$(command -v lockctl)"; do
