@@ -47,6 +47,8 @@ refused libssl libssl-dev tls
 		./lockshm-bridge show "$segment" key >refusal 2>&1
 		grep -q 'built without OpenSSL' refusal || { cat refusal; die "without TLS: another message"; }
 		rm refusal
+		./lockctl rm "$segment"
+		trap - EXIT
 	fi
 	srcdir=. builddir=. tests/build/install.sh || die "make install in the tree"
 	for build in bindings/python/build.sh bindings/php/tests/build.sh; do
