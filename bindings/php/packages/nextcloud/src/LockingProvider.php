@@ -59,7 +59,7 @@ final class LockingProvider implements ILockingProvider
         try {
             $this->locks = $segment instanceof Locks ? $segment : Locks::open($segment);
         } catch (\ValueError $wrong) {
-            throw new InvalidArgumentException($wrong->getMessage(), 0, $wrong);
+            throw new InvalidArgumentException("segment \"$segment\": {$wrong->getMessage()}", 0, $wrong);
         }
     }
 

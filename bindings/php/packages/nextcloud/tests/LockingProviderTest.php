@@ -262,6 +262,7 @@ final class LockingProviderTest extends TestCase
     public function testAWrongSegmentIsRefused(string $segment): void
     {
         $this->expectException(InvalidArgumentException::class);
+        $this->expectExceptionMessage("segment \"$segment\":");
         new LockingProvider($segment);
     }
 

@@ -157,7 +157,7 @@ final class LockshmStore implements BlockingStoreInterface, BlockingSharedLockSt
         try {
             return Locks::open($segment);
         } catch (\ValueError $wrong) {
-            throw new InvalidArgumentException($wrong->getMessage(), 0, $wrong);
+            throw new InvalidArgumentException("segment \"$segment\": {$wrong->getMessage()}", 0, $wrong);
         } catch (SegmentException $broken) {
             throw new LockStorageException($broken->getMessage(), $broken->getCode(), $broken);
         }

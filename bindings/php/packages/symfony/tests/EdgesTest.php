@@ -303,6 +303,7 @@ final class EdgesTest extends TestCase
     public function testAWrongStoreIsNamed(mixed ...$arguments): void
     {
         $this->expectException(ExceptionInterface::class);
+        $this->expectExceptionMessage(isset($arguments[1]) ? 'wait: ' : "segment \"$arguments[0]\":");
         new LockshmStore(...$arguments);
     }
 
