@@ -42,6 +42,11 @@
  *  - A process with write access to the segment can break it; its mode and group are the boundary.  A damaged
  *    segment gives errors, not crashes.  Truncating the file under running processes is SIGBUS, as for any
  *    mapped file.
+ *  - A program may close descriptors that it did not open, with closefrom() or as a daemon, and its own files may get
+ *    their numbers: before each use the library looks whether a number still leads to its own file, and otherwise writes
+ *    nothing, reads nothing and closes nothing.  Locks work on.  A notice or an event loop whose descriptor was closed
+ *    wakes the program no more: open another loop.  Not detected: a number closed by another thread between the look and
+ *    the use; and, before Linux 6.10 where a filter forbids kcmp(), an eventfd in the place of an eventfd.
  *  - All times are CLOCK_MONOTONIC: it does not jump and stands still while the machine is suspended.
  *
  * CONVENTIONS
@@ -1071,7 +1076,8 @@ int lockshm_loop_close(lockshm_loop_t *loop);
  *
  * Return: the library's own eventfd, which lockshm_loop_close() closes; of a loop with a descriptor of the caller its
  *         duplicate, which is for writing.  LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID
- *         (@loop is NULL, or no loop).
+ *         (@loop is NULL, or no loop); LOCKSHM_SYSTEM (the program has closed the descriptor: its number may be that of
+ *         another file).
  * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */

@@ -3,7 +3,6 @@
 #include "hold/renewal.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "sys/futex.h"
 
@@ -19,8 +18,7 @@ void renewals_init(struct renewals *all)
 
 static void drop(struct renewal *r)
 {
-	if (r->fd >= 0)
-		close(r->fd);
+	descriptor_close(&r->notice);
 	free(r);
 }
 
@@ -42,7 +40,7 @@ void renewals_ring(struct renewals *all)
  * system call for each hold that is released long before its first renewal would be most of what the hold costs. */
 static void ring_if_early(struct renewals *all, const struct renewal *r)
 {
-	if (r->fd >= 0 || r->due < all->sleeps_until)
+	if (r->notice.fd >= 0 || r->due < all->sleeps_until)
 		renewals_ring(all);
 }
 
@@ -51,7 +49,7 @@ void renewals_add_held(struct lockshm *s, struct renewal *r)
 	int64_t now = segment_now(s), begun = r->deadline - r->ttl_ns;
 
 	r->lost = false;
-	r->fd = -1;
+	r->notice = DESCRIPTOR_NONE;
 	r->host_lease = 0;
 	r->hold_gen = r->gen;
 	r->due = r->ttl_ns ? (now < begun ? now : begun) + r->ttl_ns / 2 : INT64_MAX;
@@ -68,11 +66,11 @@ void renewals_add(struct lockshm *s, struct renewal *r)
 	pthread_mutex_unlock(&s->renewals->lock);
 }
 
-void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd)
+void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, struct descriptor *notice)
 {
-	if (r->fd >= 0)
-		close(r->fd);
-	r->fd = fd;
+	descriptor_close(&r->notice);
+	r->notice = *notice;
+	*notice = DESCRIPTOR_NONE;
 	r->host_lease = h->host_lease;
 	r->host_lease_word = h->host_lease_word;
 	renewals_ring(s->renewals);
@@ -117,7 +115,7 @@ void renewals_remove(struct lockshm *s, struct renewal *r)
 {
 	cds_list_del(&r->node);
 	cds_list_del(&r->near);
-	if (r->fd >= 0)
+	if (r->notice.fd >= 0)
 		renewals_ring(s->renewals);
 	drop(r);
 }

@@ -27,7 +27,7 @@ struct renewal {
 	int64_t deadline;     /* end of the lease as last set */
 	int64_t max_ns;	      /* bound on renewing, from the owner's own acquire or renewal on; 0 = none */
 	int64_t until;	      /* end of that bound; INT64_MAX = never */
-	int fd;		      /* written to once, when the hold is lost; -1 = none */
+	struct descriptor notice; /* written to once, when the hold is lost; or none */
 	bool lost;	      /* nothing left to do */
 };
 
@@ -54,8 +54,9 @@ void renewals_add(struct lockshm *s, struct renewal *r);
 /* The same with the renewals' lock held; ttl_ns 0 = only watched. */
 void renewals_add_held(struct lockshm *s, struct renewal *r);
 
-/* Write to @fd when the hold is lost, instead of to the descriptor before; takes @fd over.  The renewals' lock held. */
-void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, int fd);
+/* Write to @notice when the hold is lost, instead of to the descriptor before; takes it over, and leaves none.  The
+ * renewals' lock held. */
+void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, struct descriptor *notice);
 
 /* The owner itself has renewed to @deadline.  The renewals' lock held. */
 void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t ttl_ns, int64_t deadline);

@@ -176,9 +176,10 @@ static struct lockshm *handle_new(const struct shm_header *h, unsigned char *bas
 	s->tick = clock_tick();
 	segment_set_clock(s, clock_offset);
 	s->read_only = flags & LOCKSHM_OPEN_READ_ONLY;
-	s->dev = st->st_dev;
-	s->ino = st->st_ino;
-	s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (!descriptor_duplicate(&s->file, fd, 3)) {
+		s->file.dev = st->st_dev;
+		s->file.ino = st->st_ino;
+	}
 	s->refs = 1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->starting, NULL);
@@ -336,34 +337,19 @@ int segment_open(struct lockshm **out, const char *name, unsigned flags, struct 
 	return err;
 }
 
-/* The file of the descriptor, unless the program has closed that (as daemons do) and opened another under its
- * number. */
-static bool own_file(const struct lockshm *s, struct stat *st)
-{
-	return s->fd >= 0 && fstat(s->fd, st) == 0 && st->st_dev == s->dev && st->st_ino == s->ino;
-}
-
-static void close_own(const struct lockshm *s)
-{
-	struct stat st;
-
-	if (own_file(s, &st))
-		close(s->fd);
-}
-
 /* By the number of names, not by a look-up: after chroot() the name would lead elsewhere. */
 bool segment_has_name(const struct lockshm *s)
 {
 	char path[LOCKSHM_NAME_MAX + 16];
 	struct stat st;
 
-	if (own_file(s, &st))
+	if (descriptor_stat(&s->file, &st))
 		return st.st_nlink > 0;
 	segment_path(path, s->name);
 	/* A look that fails for another reason proves nothing. */
 	if (lstat(path, &st) != 0)
 		return errno != ENOENT && errno != ENOTDIR;
-	return st.st_dev == s->dev && st.st_ino == s->ino;
+	return st.st_dev == s->file.dev && st.st_ino == s->file.ino;
 }
 
 bool segment_is_gone(struct lockshm *s)
@@ -372,7 +358,7 @@ bool segment_is_gone(struct lockshm *s)
 
 	if (segment_retired(s))
 		return true;
-	if (!own_file(s, &st) || st.st_nlink > 0)
+	if (!descriptor_stat(&s->file, &st) || st.st_nlink > 0)
 		return false;
 	if (!s->read_only)
 		(void)cas_from(&s->header->state, SEGMENT_READY, SEGMENT_RETIRED);
@@ -383,7 +369,7 @@ static void unmap(struct lockshm *s)
 {
 	process_remove_segment(s);
 	munmap(s->header, s->size);
-	close_own(s);
+	descriptor_close(&s->file);
 	free(s->waits);
 	free(s->barge_place);
 	pthread_mutex_destroy(&s->starting);

@@ -69,7 +69,7 @@ static struct lockshm *find_open(dev_t dev, ino_t ino, uint64_t number, bool rea
 	struct lockshm *s;
 
 	cds_list_for_each_entry(s, &process_segments, all)
-		if (s->opens > 0 && s->ino == ino && s->dev == dev && s->number == number &&
+		if (s->opens > 0 && s->file.ino == ino && s->file.dev == dev && s->number == number &&
 		    s->read_only == read_only && !has_other_clock(s, ns))
 			return s;
 	return NULL;
@@ -95,7 +95,7 @@ struct lockshm *process_add_segment(struct lockshm *s)
 
 	(void)process_epoch();
 	process_lock();
-	other = find_open(s->dev, s->ino, s->number, s->read_only, s->clock_ns);
+	other = find_open(s->file.dev, s->file.ino, s->number, s->read_only, s->clock_ns);
 	if (other) {
 		other->opens++;
 	} else {

@@ -17,6 +17,7 @@
 #include "sys/atomic.h"
 #include "sys/clock.h"
 #include "sys/compiler.h"
+#include "sys/descriptor.h"
 #include "sys/hash.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
@@ -64,9 +65,7 @@ struct lockshm {
 
 	/* Private to this process. */
 	size_t size;
-	dev_t dev;
-	ino_t ino;
-	int fd;			 /* of the file, to see whether it still has a name */
+	struct descriptor file;	 /* to see whether it still has a name; dev and ino also without a descriptor */
 	unsigned opens;		 /* not closed yet; 0 = closed for good.  Guarded by the process-lock, see registry.h */
 	pthread_mutex_t lock;	 /* guards the fields below */
 	unsigned refs;		 /* the open handle, each participant and guest, each call that keeps it mapped */

@@ -47,9 +47,15 @@ int loop_check_told(const struct lockshm_loop *loop, struct lockshm_error *error
 /* Its own descriptor is to be read as well. */
 static int make_descriptor(struct lockshm_loop *loop, struct lockshm_error *error)
 {
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), e;
+
 	loop->own_fd = true;
-	loop->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return loop->fd >= 0 ? 0 : error_system(error, LOCKSHM_SYSTEM, errno, "eventfd");
+	if (fd >= 0 && descriptor_keep(&loop->file, fd))
+		return 0;
+	e = errno;
+	if (fd >= 0)
+		close(fd);
+	return error_system(error, LOCKSHM_SYSTEM, e, "eventfd");
 }
 
 /* What no other end is read of would never wake the loop.  An eventfd has no file type. */
@@ -73,10 +79,9 @@ static int copy_descriptor(struct lockshm_loop *loop, int fd, struct lockshm_err
 		return error_set(error, LOCKSHM_INVALID, "fd %d is not open for writing", fd);
 	if (!(flags & O_NONBLOCK))
 		return error_set(error, LOCKSHM_INVALID, "fd %d may block: set O_NONBLOCK", fd);
-	loop->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (loop->fd < 0 || fstat(loop->fd, &st) != 0)
+	if (!descriptor_duplicate(&loop->file, fd, 0) || fstat(loop->file.fd, &st) != 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "no duplicate of fd");
-	if (!has_reader(loop->fd, &st))
+	if (!has_reader(loop->file.fd, &st))
 		return error_set(error, LOCKSHM_INVALID, "fd %d is no eventfd, pipe or connected socket", fd);
 	loop->kind = S_ISSOCK(st.st_mode) ? DESCRIPTOR_SOCKET :
 		     S_ISFIFO(st.st_mode) ? DESCRIPTOR_PIPE :
@@ -172,7 +177,7 @@ static struct lockshm_loop *new_loop(struct lockshm *s)
 		return NULL;
 	}
 	loop->s = s;
-	loop->fd = -1;
+	loop->file = DESCRIPTOR_NONE;
 	loop->refs = 1;
 	loop->epoch = process_epoch();
 	loop->number = process_unique();
@@ -200,8 +205,7 @@ LOCKSHM_EXPORT int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, i
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the loop");
 	err = make(loop, fd, error);
 	if (err) {
-		if (loop->fd >= 0)
-			close(loop->fd);
+		descriptor_close(&loop->file);
 		free(loop->self);
 		free(loop);
 		return err;
@@ -215,7 +219,9 @@ LOCKSHM_EXPORT int lockshm_loop_fd(const lockshm_loop_t *loop)
 {
 	int err = loop_check(loop);
 
-	return err ? err : loop->fd;
+	if (err)
+		return err;
+	return descriptor_is_own(&loop->file) ? loop->file.fd : LOCKSHM_SYSTEM;
 }
 
 /* ---------------------------------------------------------------- close */
@@ -229,7 +235,7 @@ static bool empty_descriptor(struct lockshm_loop *loop)
 	if (!loop->own_fd || !__atomic_exchange_n(&loop->written, 0, __ATOMIC_ACQ_REL))
 		return false;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (read(loop->fd, &n, sizeof(n)) < 0)
+	if (descriptor_is_own(&loop->file) && read(loop->file.fd, &n, sizeof(n)) < 0)
 		n = 0;
 	pthread_setcancelstate(cancel, NULL);
 	return true;

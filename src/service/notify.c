@@ -47,7 +47,7 @@ void service_notify(const struct renewal *r)
 {
 	static const uint64_t one = 1;
 
-	if (r->fd >= 0 && write(r->fd, &one, sizeof(one)) < 0)
+	if (descriptor_is_own(&r->notice) && write(r->notice.fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -61,8 +61,8 @@ static void set_renewal(struct access *g, struct renewal *r, uint64_t gen)
 	hold_close(g->h);
 }
 
-/* The renewals' lock held.  Takes over what it needs of @spare and @fd, and leaves the rest. */
-static void begin_watch(struct access *g, struct renewal **spare, int *fd)
+/* The renewals' lock held.  Takes over what it needs of @spare and @notice, and leaves the rest. */
+static void begin_watch(struct access *g, struct renewal **spare, struct descriptor *notice)
 {
 	struct hold *h = g->h;
 	struct renewal *r = g->renewal;
@@ -84,38 +84,38 @@ static void begin_watch(struct access *g, struct renewal **spare, int *fd)
 	/* The flag before the look at the word, in access_result() and by the service thread: an expirer changes the
 	 * word and then looks for the flag.  Pairs with queue_notify_holder(). */
 	fence_full();
-	renewals_watch(g->s, r, h, *fd);
-	*fd = -1;
+	renewals_watch(g->s, r, h, notice);
 }
 
 /* The renewals' lock held. */
 static void end_watch(struct access *g)
 {
+	struct descriptor none = DESCRIPTOR_NONE;
 	struct renewal *r = g->renewal;
 
 	if (!r)
 		return;
 	if (r->ttl_ns) {
-		renewals_watch(g->s, r, g->h, -1);
+		renewals_watch(g->s, r, g->h, &none);
 		return;
 	}
 	set_renewal(g, NULL, r->gen);
 	renewals_remove(g->s, r);
 }
 
-static int notify(lockshm_hold_t *hold, struct renewal **spare, int *fd)
+static int notify(lockshm_hold_t *hold, struct renewal **spare, struct descriptor *notice)
 {
 	struct access g;
 	int outcome, err = hold_enter_alone(&g, hold);
 
 	if (err)
 		return err;
-	if (!g.locked && *fd >= 0) {
+	if (!g.locked && notice->fd >= 0) {
 		renewals_lock(g.s);
 		g.locked = true;
 	}
-	if (*fd >= 0)
-		begin_watch(&g, spare, fd);
+	if (notice->fd >= 0)
+		begin_watch(&g, spare, notice);
 	else
 		end_watch(&g);
 	outcome = access_granted(&g, load_acquire(&g.r->word)) ? access_result(&g) : access_lost(&g);
@@ -137,7 +137,9 @@ LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
 	struct hold *h = hold_of(hold);
 	struct renewal *spare = NULL;
 	struct lockshm *s;
-	int err = 0, copy = -1;
+	struct descriptor copy = DESCRIPTOR_NONE;
+	bool kept;
+	int err = 0;
 
 	if (!h || fd < -1 || (fd >= 0 && !can_notify(fd)))
 		return LOCKSHM_INVALID;
@@ -147,14 +149,13 @@ LOCKSHM_EXPORT int lockshm_notify(lockshm_hold_t *hold, int fd)
 		return LOCKSHM_NOT_HELD;
 	if (fd >= 0) {
 		/* A duplicate: the caller may close @fd and open something else under its number. */
-		copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		kept = descriptor_duplicate(&copy, fd, 0);
 		spare = malloc(sizeof(*spare));
-		err = copy < 0 ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : service_start(s, NULL);
+		err = !kept ? LOCKSHM_SYSTEM : !spare ? LOCKSHM_NO_MEMORY : service_start(s, NULL);
 	}
 	if (!err)
 		err = notify(hold, &spare, &copy);
-	if (copy >= 0)
-		close(copy);
+	descriptor_close(&copy);
 	free(spare);
 	segment_unref(s);
 	return err;

@@ -40,7 +40,7 @@ int64_t service_renew(struct lockshm *s, struct renewals *all, struct futex_watc
 			continue;
 		if (r->due <= now)
 			renew(s, r, now);
-		if (!r->lost && r->fd >= 0)
+		if (!r->lost && r->notice.fd >= 0)
 			next = earlier(next, service_watch(s, r, watches, n, now));
 		if (r->lost)
 			service_notify(r);

@@ -450,15 +450,16 @@ bool waits_look(struct waits *all, struct wait *w)
 void loop_write(struct lockshm_loop *loop)
 {
 	static const uint64_t one = 1;
-	ssize_t n;
+	bool own = descriptor_is_own(&loop->file);
+	ssize_t n = 0;
 
 	/* Before the write, as its reader may empty the descriptor before this thread goes on; and after it, if the reader
 	 * came in between. */
 	__atomic_store_n(&loop->written, 1, __ATOMIC_RELEASE);
-	if (loop->kind == DESCRIPTOR_SOCKET)
-		n = send(loop->fd, &one, sizeof(one), MSG_NOSIGNAL | MSG_DONTWAIT);
-	else
-		n = write(loop->fd, &one, sizeof(one));
+	if (own && loop->kind == DESCRIPTOR_SOCKET)
+		n = send(loop->file.fd, &one, sizeof(one), MSG_NOSIGNAL | MSG_DONTWAIT);
+	else if (own)
+		n = write(loop->file.fd, &one, sizeof(one));
 	/* Full: its reader has something to read already.  Without a reader there is nothing to do. */
 	(void)n;
 	if (!__atomic_load_n(&loop->written, __ATOMIC_RELAXED))
@@ -530,6 +531,6 @@ bool loop_put(struct lockshm_loop *loop)
 
 void loop_free(struct lockshm_loop *loop)
 {
-	close(loop->fd);
+	descriptor_close(&loop->file);
 	free(loop);
 }

@@ -128,7 +128,7 @@ struct waits {
 	struct watched owners[]; /* by slot */
 };
 
-enum descriptor { DESCRIPTOR_EVENTFD, DESCRIPTOR_SOCKET, DESCRIPTOR_PIPE };
+enum descriptor_kind { DESCRIPTOR_EVENTFD, DESCRIPTOR_SOCKET, DESCRIPTOR_PIPE };
 
 struct lockshm_loop {
 	uint64_t magic;
@@ -144,11 +144,11 @@ struct lockshm_loop {
 	struct cds_list_head to_write; /* its descriptor is to be written to */
 	unsigned refs;		       /* its thread, and each thread that is about to write */
 	uint32_t place;		       /* where it counts */
-	int fd;
+	struct descriptor file;
 	bool own_fd;
 	uint32_t written;	       /* since lockshm_loop_next() last emptied the own descriptor */
 	uint32_t told;		       /* the descriptor has been written to since the list was empty */
-	enum descriptor kind;
+	enum descriptor_kind kind;
 };
 
 /* The last time of a self-check up to @ns from @now, @ns not less than a tick: all lines have theirs at the same moments. */

@@ -5,6 +5,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/clock.c \
 	%D%/clock.h \
 	%D%/compiler.h \
+	%D%/descriptor.c \
+	%D%/descriptor.h \
 	%D%/error.c \
 	%D%/error.h \
 	%D%/futex.c \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The library's own thread: event loops.  One line a suite.
 tests_of_units += \
+	%D%/test-closed-descriptors \
 	%D%/test-first-use \
 	%D%/test-loop \
 	%D%/test-loop-badargs \

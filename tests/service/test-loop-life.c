@@ -130,7 +130,7 @@ START_TEST(loops_come_and_go)
 	held_by(a, "k", X);
 	for (i = 0; i < 100; i++) {
 		loop = loop_new();
-		await_descriptors(before + 1);
+		await_descriptors(before + 2);
 		for (j = 0; j < 4; j++)
 			task_wait(loop, &t[j], "k", j % 2 ? X : S);
 		ck_code(lockshm_loop_cancel(loop, &t[i % 4].hold), 0);
