@@ -20,6 +20,18 @@ static const struct option *find_option(const struct option *longs, int value)
 	return NULL;
 }
 
+/** "; did you mean '--wait'?" for a word that begins with a '-' or two, to be freed. */
+static char *nearest_option(const char *word, const struct option *longs)
+{
+	struct nearest nearest;
+
+	word += strspn(word, "-");
+	nearest = nearest_to(word, strcspn(word, "="));
+	for (; longs->name; longs++)
+		nearest_offer(&nearest, longs->name, strlen(longs->name));
+	return nearest_text(&nearest, "--");
+}
+
 /** After '?' from getopt_long(): optopt is 0 for an unknown long option, else a known one with an unwanted value. */
 static void option_error(char **argv, const struct option *longs)
 {
@@ -27,9 +39,12 @@ static void option_error(char **argv, const struct option *longs)
 
 	if (known)
 		usage_error("option '--%s' takes no value", known->name);
+	/* Inside of a word such as -json it is not passed yet. */
 	if (optopt)
-		usage_error("unknown option '-%c'", optopt);
-	usage_error("unknown or ambiguous option '%s'", argv[optind - 1]);
+		usage_error("unknown option '-%c'%s", optopt,
+			    argv[optind] && argv[optind][0] == '-' && argv[optind][1] == optopt ?
+				    nearest_option(argv[optind], longs) : "");
+	usage_error("unknown or ambiguous option '%s'%s", argv[optind - 1], nearest_option(argv[optind - 1], longs));
 }
 
 void (*args_help)(void) __attribute__((noreturn));

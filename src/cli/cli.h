@@ -62,6 +62,28 @@ const char *limit_of(int cause);
 /** LOCKSHM_SYSTEM of lockshm_notify(): which limit was it? */
 void message_no_watch(void);
 
+/* --- cli/nearest.c: the word that may be meant ---------------------------------------------------------- */
+
+#define NEAREST_MAX 3
+#define NEAREST_LONGEST 256
+
+/** The words offered so far that are nearest to @word.  Begin with nearest_to(). */
+struct nearest {
+	const unsigned char *word;
+	size_t len;
+	uint32_t distance;
+	size_t found;
+	struct {
+		size_t len;
+		unsigned char bytes[NEAREST_LONGEST];
+	} words[NEAREST_MAX];
+};
+
+struct nearest nearest_to(const void *word, size_t len);
+void nearest_offer(struct nearest *nearest, const void *word, size_t len);
+/** "; did you mean 'run' or 'rm'?", each after @prefix, to be freed; "" if no word is near. */
+char *nearest_text(const struct nearest *nearest, const char *prefix);
+
 /* --- cli/args.c -------------------------------------------------------------------------------------- */
 
 /** Prints the help of the running command and exits with 0; main() sets it. */

@@ -8,6 +8,7 @@ libcli_la_SOURCES = \
 	%D%/descendants.c \
 	%D%/keeper.c \
 	%D%/message.c \
+	%D%/nearest.c \
 	%D%/open.c \
 	%D%/output.c \
 	%D%/program.c \

@@ -130,13 +130,34 @@ const char *limit_of(int cause)
 	}
 }
 
+static int offer_segment(const struct lockshm_segment_info *info, void *arg)
+{
+	nearest_offer(arg, info->name + 1, strlen(info->name + 1));
+	return 0;
+}
+
+/** "; did you mean 'shop'?" where there is no segment of that name, to be freed. */
+static char *nearest_segment(int code)
+{
+	const char *name = segment_name && *segment_name == '/' ? segment_name + 1 : segment_name;
+	struct nearest nearest = nearest_to(name, name && code == LOCKSHM_NO_SEGMENT ? strlen(name) : 0);
+
+	if (nearest.len)
+		(void)lockshm_each_segment(offer_segment, &nearest);
+	return nearest_text(&nearest, "");
+}
+
 int failed(int code, const struct lockshm_error *error)
 {
 	bool filled = error && error->code == code && error->message[0];
 	char *text = filled && segment_name ? format_refusal(segment_name, error) :
 					      format_text("%s", filled ? error->message : lockshm_strerror(code));
 
-	message("%s%s%s", text, filled && !strstr(text, "ulimit") ? limit_of(error->sys_errno) : "", remedy(code, text));
+	char *meant = nearest_segment(code);
+
+	message("%s%s%s%s", text, filled && !strstr(text, "ulimit") ? limit_of(error->sys_errno) : "", remedy(code, text),
+		meant);
+	free(meant);
 	free(text);
 	return exit_status(code);
 }

@@ -3,7 +3,7 @@
  * nearest.c - which of the words that exist may be meant by one that does not
  *
  * The number of letters that are changed, left out, added or swapped with their neighbour; a letter in the other case is
- * no change.  Near is a word with at most a third of its letters wrong, and at most two; the beginning of a longer word
+ * no change.  Near is a word with at most a third of its letters wrong, and at most three; the beginning of a longer word
  * is as near.
  */
 #include <stdlib.h>
@@ -11,8 +11,6 @@
 
 #include "cli/cli.h"
 
-/** Longer words are not compared. */
-#define LONGEST 256
 #define FAR UINT32_MAX
 
 static unsigned char lower(unsigned char c)
@@ -28,7 +26,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 /** Rows of the matrix of distances between the beginnings of both: of all but the last two letters, the last, all. */
 static uint32_t distance(const unsigned char *a, size_t n, const unsigned char *b, size_t m)
 {
-	uint32_t rows[3][LONGEST + 1], *two = rows[0], *one = rows[1], *row = rows[2], *last;
+	uint32_t rows[3][NEAREST_LONGEST + 1], *two = rows[0], *one = rows[1], *row = rows[2], *last;
 
 	for (size_t k = 0; k <= m; k++)
 		row[k] = (uint32_t)k;
@@ -49,23 +47,33 @@ static uint32_t distance(const unsigned char *a, size_t n, const unsigned char *
 	return row[m];
 }
 
+static bool begins_with(const struct nearest *nearest, const unsigned char *word, size_t len)
+{
+	return nearest->len >= 2 && len > nearest->len && !distance(nearest->word, nearest->len, word, nearest->len);
+}
+
 static uint32_t far_from(const struct nearest *nearest, const unsigned char *word, size_t len)
 {
 	size_t longer = len > nearest->len ? len : nearest->len;
-	uint32_t most = longer < 3 ? 1 : longer < 6 ? (uint32_t)longer / 3 : 2;
-	uint32_t n;
+	uint32_t most = longer < 6 ? ((uint32_t)longer + 1) / 3 : longer < 12 ? 2 : 3, n;
 
-	if (len > LONGEST || nearest->len > LONGEST || !len)
+	if (!len || len > NEAREST_LONGEST || !nearest->len || nearest->len > NEAREST_LONGEST)
 		return FAR;
 	n = distance(nearest->word, nearest->len, word, len);
-	if (n > most && nearest->len >= 3 && len > nearest->len)
-		n = distance(nearest->word, nearest->len, word, nearest->len) ? n : most;
+	if (n > most && begins_with(nearest, word, len))
+		n = most < nearest->len ? most : (uint32_t)nearest->len - 1;
 	return n > most || n >= nearest->len ? FAR : n;
 }
 
 struct nearest nearest_to(const void *word, size_t len)
 {
-	return (struct nearest){ .word = word, .len = len, .distance = FAR };
+	struct nearest nearest;
+
+	nearest.word = word;
+	nearest.len = len;
+	nearest.distance = FAR;
+	nearest.found = 0;
+	return nearest;
 }
 
 void nearest_offer(struct nearest *nearest, const void *word, size_t len)
@@ -77,11 +85,23 @@ void nearest_offer(struct nearest *nearest, const void *word, size_t len)
 	if (n < nearest->distance)
 		nearest->found = 0;
 	nearest->distance = n;
-	for (size_t i = 0; i < nearest->found; i++)
-		if (nearest->lens[i] == len && !memcmp(nearest->words[i], word, len))
-			return;
 	if (nearest->found == NEAREST_MAX)
 		return;
-	memcpy(nearest->words[nearest->found], word, len);
-	nearest->lens[nearest->found++] = len;
+	memcpy(nearest->words[nearest->found].bytes, word, len);
+	nearest->words[nearest->found++].len = len;
+}
+
+char *nearest_text(const struct nearest *nearest, const char *prefix)
+{
+	char *text = format_text("%s", ""), *shown, *longer;
+
+	for (size_t i = 0; i < nearest->found; i++) {
+		shown = visible(nearest->words[i].bytes, nearest->words[i].len);
+		longer = format_text("%s%s'%s%s'%s", text, !i ? "; did you mean " : i + 1 < nearest->found ? ", " : " or ",
+				     prefix, shown, i + 1 < nearest->found ? "" : "?");
+		free(shown);
+		free(text);
+		text = longer;
+	}
+	return text;
 }

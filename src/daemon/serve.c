@@ -38,6 +38,17 @@ struct arguments {
 	char **command; /**< NULL = none */
 };
 
+/** A word after NAME is no command of this program unless NAME was meant as one: "lockshm-bridge shwo shop key". */
+static void __attribute__((noreturn)) unexpected(const char *name, const char *word)
+{
+	static const char *const commands[] = { "ack", "release", "show" };
+	struct nearest nearest = nearest_to(name, strlen(name));
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		nearest_offer(&nearest, commands[i], strlen(commands[i]));
+	usage_error("unexpected argument '%s'%s", word, nearest_text(&nearest, ""));
+}
+
 static void parse(int argc, char **argv, struct arguments *args)
 {
 	for (int option; (option = args_option(argc, argv, "+:h", options)) != -1;)
@@ -61,8 +72,8 @@ static void parse(int argc, char **argv, struct arguments *args)
 		args->command = argv + optind;
 		if (optind == argc)
 			usage_error("no command after --");
-	} else {
-		args_end(argc, argv);
+	} else if (optind < argc) {
+		unexpected(args->name, argv[optind]);
 	}
 	if (args->check && (args->command || args->while_used))
 		usage_error("--check serves nothing: leave out %s", args->command ? "the command" : "--while-used");

@@ -172,9 +172,26 @@ static __attribute__((noreturn)) void command_help(void)
 	exit(program_end(EXIT_OK));
 }
 
+/** What other tools call it. */
+static const char *const synonyms[][2] = {
+	{ "acknowledge", "ack" }, { "delete", "rm" },  { "destroy", "rm" }, { "info", "show" },	     { "list", "ls" },
+	{ "lock", "run" },	  { "locks", "ls" },   { "ps", "ls" },	    { "remove", "rm" },	     { "status", "stat" },
+	{ "top", "ls" },	  { "trylock", "run" }, { "unlock", "release" }, { "who", "show" },
+};
+
 static int unknown_command(const char *name)
 {
-	message("unknown command '%s'; lockctl --help lists the commands", name);
+	struct nearest nearest = nearest_to(name, strlen(name));
+	char *meant;
+
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		if (!strcmp(name, synonyms[i][0]))
+			nearest = nearest_to(synonyms[i][1], strlen(synonyms[i][1]));
+	for (const struct command *command = commands; command->name; command++)
+		nearest_offer(&nearest, command->name, strlen(command->name));
+	meant = nearest_text(&nearest, "");
+	message("unknown command '%s'%s%slockctl --help lists the commands", name, meant, *meant ? " " : "; ");
+	free(meant);
 	return EXIT_USAGE;
 }
 

@@ -18,6 +18,49 @@ expect 2 lockctl frobnicate
 says stderr "lockctl: unknown command 'frobnicate'"
 expect 2 lockctl --frobnicate
 
+# The nearest one that there is.
+near()
+{
+	expect "$1" lockctl $3
+	says stderr "; did you mean $2"
+}
+near 2 "'run'" Run
+near 2 "'run'" rnu
+near 2 "'ls'" lss
+near 2 "'ls'" list
+near 2 "'stat'" status
+near 2 "'release'" unlock
+near 2 "'create'" craete
+near 2 "'seat'" SEAT
+near 2 "'show'" "help shwo"
+near 2 "'--waiting'" "ls --wating"
+near 2 "'--waiting'" "ls $seg -waiting"
+near 2 "'--json'" "show --jsn=1"
+near 2 "'--keep-for-children'" "run --keep-for-childs"
+near 2 "'--redis', '--redis-gap' or " "create --re"
+expect 0 lockctl create "$seg"
+for command in "stat" "show" "run" "ack" "release" "ls" "sweep" "verify" "rm"; do
+	key=key
+	case $command in ls | stat | sweep | verify | rm) key= ;; esac
+	[ "$command" != release ] || key="key --token 1"
+	[ "$command" != run ] || key="--no-create key true"
+	"$LOCKCTL" run --help | grep -q no-create || [ "$command" != run ] || key="key true"
+	near 1 "'$seg'" "$command x$seg $key"
+	near 1 "'$seg'" "$command /$(echo "$seg" | tr a-z A-Z) $key"
+done
+expect 0 lockctl rm "$seg"
+for far in frobnicate x "" -- run-or-so; do
+	expect 2 lockctl "$far"
+	! grep -q "did you mean" "$dir/stderr" || fail "'$far' is near to a command"
+done
+if find_bridge; then
+	expect 2 bridge shwo "$seg" key
+	says stderr "; did you mean 'show'?"
+	expect 2 bridge shop "$seg"
+	expect 2 bridge show "$seg" key --jsno
+	says stderr "; did you mean '--json'?"
+fi
+
 expect 0 lockctl --version
 grep -Eqx 'lockctl [0-9]+\.[0-9]+\.[0-9]+ \(liblockshm [0-9]+\.[0-9]+\.[0-9]+\)' "$dir/stdout" || fail "version"
 
