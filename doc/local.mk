@@ -18,10 +18,12 @@ dist_man_MANS = \
 	%D%/man/lockshm_current.3 \
 	%D%/man/lockshm_destroy.3 \
 	%D%/man/lockshm_downgrade.3 \
+	%D%/man/lockshm_each_key.3 \
 	%D%/man/lockshm_each_lock.3 \
 	%D%/man/lockshm_each_owner.3 \
 	%D%/man/lockshm_each_segment.3 \
 	%D%/man/lockshm_end_hold.3 \
+	%D%/man/lockshm_end_hold_of.3 \
 	%D%/man/lockshm_inspect.3 \
 	%D%/man/lockshm_lock.3 \
 	%D%/man/lockshm_lock_for.3 \

@@ -1215,7 +1215,8 @@ struct lockshm_host_lease_info {
 /** One lock. */
 struct lockshm_lock_info {
 	size_t size; /**< of the library's struct, see STRUCTS */
-	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX; valid during the callback */
+	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX, and no part of a UTF-8 character;
+				   *   valid during the callback */
 	size_t key_shown;         /**< bytes at @key */
 	size_t key_len;           /**< whole length */
 	int mode;                 /**< enum lockshm_mode of the holders; 0 = not held */
@@ -1226,6 +1227,8 @@ struct lockshm_lock_info {
 	const struct lockshm_request_info *const *requests; /**< valid during the callback */
 	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
 	uint64_t global;          /**< 1 = the segment makes every request for it global, see lockshm_create() */
+	uint64_t id;              /**< names the key in this segment where @key is not all of it: lockshm_end_hold_of() */
+	uint64_t known;           /**< 1 = the segment remembers a request for it; idle keys give way to new ones */
 };
 
 /** Called for each lock; a value other than 0 ends the iteration and becomes the result: a positive one is no code. */
@@ -1261,6 +1264,20 @@ int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
  * Since: 0.1
  */
 int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg);
+
+/**
+ * lockshm_each_key - visit every key that the segment remembers, idle ones too
+ * @segment: handle, also a read-only one
+ * @fn:      called for each; must not close @segment
+ * @arg:     passed to @fn
+ *
+ * As lockshm_each_lock(), of which it visits a superset: what a misspelt key may mean.
+ *
+ * Return: as lockshm_each_lock().
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_each_key(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
 
 /** One thread that has an owner slot. */
 struct lockshm_owner_info {
@@ -1431,6 +1448,18 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t 
  */
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
 
+/**
+ * lockshm_end_hold_of - operator: end exactly the hold with @token of the key with @id
+ * @segment: handle
+ * @id:      as in struct lockshm_lock_info: for a key of which a listing has the first bytes only
+ * @token:   as for lockshm_end_hold()
+ *
+ * Return: as lockshm_end_hold().
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token);
+
 /** The damage marks that lockshm_acknowledge_marks() clears.  Start from LOCKSHM_MARKS_INIT: all of the segment. */
 struct lockshm_marks {
 	size_t size;           /**< sizeof(struct lockshm_marks), set by the initialiser */
@@ -1440,8 +1469,9 @@ struct lockshm_marks {
 	size_t prefix_len;     /**< up to LOCKSHM_KEY_SHOWN_MAX */
 	int64_t older_than_ns; /**< those left at least that long ago; 0 = any */
 	uint64_t token;        /**< that of the holder with this token; 0 = of any */
+	uint64_t id;           /**< that of the key with this id, see struct lockshm_lock_info; 0 = of any */
 };
-#define LOCKSHM_MARKS_INIT { sizeof(struct lockshm_marks), NULL, 0, NULL, 0, 0, 0 }
+#define LOCKSHM_MARKS_INIT { sizeof(struct lockshm_marks), NULL, 0, NULL, 0, 0, 0, 0 }
 
 /**
  * lockshm_acknowledge_marks - operator: clear damage marks, without taking the locks

@@ -169,6 +169,20 @@ static void list_requests(struct view *v, uint32_t n)
 	lock->requests = v->list;
 }
 
+/* How many of the first bytes of a key of @len bytes are shown: a UTF-8 character that they cut is left out. */
+static size_t shown_of(const unsigned char *key, size_t len)
+{
+	size_t shown = len, lead = LOCKSHM_KEY_SHOWN_MAX;
+
+	if (len <= LOCKSHM_KEY_SHOWN_MAX)
+		return shown;
+	do
+		lead--;
+	while (lead > LOCKSHM_KEY_SHOWN_MAX - 4 && (key[lead] & 0xc0) == 0x80);
+	shown = key[lead] >= 0xf0 ? 4 : key[lead] >= 0xe0 ? 3 : key[lead] >= 0xc0 ? 2 : 1;
+	return lead + shown > LOCKSHM_KEY_SHOWN_MAX ? lead : LOCKSHM_KEY_SHOWN_MAX;
+}
+
 static void fill_key(struct view *v, const struct shm_entry *e)
 {
 	uint64_t words[KEY_SHOWN_WORDS];
@@ -179,7 +193,7 @@ static void fill_key(struct view *v, const struct shm_entry *e)
 	memcpy(v->key, words, sizeof(words));
 	v->lock.key = v->key;
 	v->lock.key_len = (size_t)load_relaxed(&e->key_len);
-	v->lock.key_shown = v->lock.key_len < sizeof(v->key) ? v->lock.key_len : sizeof(v->key);
+	v->lock.key_shown = shown_of(v->key, v->lock.key_len);
 }
 
 static struct identity identity_of(const struct shm_entry *e)
@@ -210,8 +224,10 @@ static int fill_lock(struct view *v, const struct shm_entry *e, const struct ide
 	fill_lease(v, id);
 	lock->global = segment_makes_global(v->s, lock->key, lock->key_shown);
 	(void)damage_read(v->s, e, &lock->previous);
+	lock->id = id->id[0];
 	/* Behind the mark: that keeps the entry. */
-	if (!entry_is(e, id->id, id->len)) {
+	lock->known = entry_is(e, id->id, id->len);
+	if (!lock->known) {
 		lock->mode = 0;
 		lock->holders = lock->waiters = 0;
 		memset(&lock->previous, 0, sizeof(lock->previous));
@@ -220,7 +236,13 @@ static int fill_lock(struct view *v, const struct shm_entry *e, const struct ide
 	return 0;
 }
 
-LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg)
+/* Is there something to show of it?  An idle key is all that is known of it. */
+static bool is_shown(const struct lockshm_lock_info *lock, bool idle)
+{
+	return lock->holders || lock->waiters || lock->damaged || (idle && lock->known);
+}
+
+static int each(lockshm_t *segment, bool idle, lockshm_lock_fn fn, void *arg)
 {
 	struct view v;
 	uint32_t i;
@@ -234,15 +256,25 @@ LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, voi
 		uint64_t tail = load_acquire(&e->tail);
 		struct identity id = identity_of(e);
 
-		if (id.len == 0 || (tail_index(tail) == 0 && !damage_pending(e)) ||
+		if (id.len == 0 || (!idle && tail_index(tail) == 0 && !damage_pending(e)) ||
 		    table_is_claimed(segment, e, tail))
 			continue;
 		err = fill_lock(&v, e, &id);
-		if (!err && (v.lock.holders || v.lock.waiters || v.lock.damaged))
+		if (!err && is_shown(&v.lock, idle))
 			err = fn(&v.lock, arg);
 	}
 	view_free(&v);
 	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg)
+{
+	return each(segment, false, fn, arg);
+}
+
+LOCKSHM_EXPORT int lockshm_each_key(lockshm_t *segment, lockshm_lock_fn fn, void *arg)
+{
+	return each(segment, true, fn, arg);
 }
 
 LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg)
@@ -270,7 +302,8 @@ LOCKSHM_EXPORT int lockshm_show_lock(lockshm_t *segment, const void *key, size_t
 		v.lock.key = key;
 		v.lock.key_len = key_len;
 		v.lock.global = segment_makes_global(segment, key, key_len);
-		v.lock.key_shown = key_len < LOCKSHM_KEY_SHOWN_MAX ? key_len : LOCKSHM_KEY_SHOWN_MAX;
+		v.lock.key_shown = shown_of(key, key_len);
+		v.lock.id = id.id[0];
 		err = fn(&v.lock, arg);
 	}
 	view_free(&v);

@@ -31,7 +31,8 @@ static bool begins_with(const struct lockshm *s, const struct shm_entry *e, cons
 static bool is_meant(const struct lockshm *s, const struct shm_entry *e, const struct lockshm_marks *which,
 		     const struct lockshm_previous *mark)
 {
-	return (which->token == 0 || which->token == mark->token) && mark->age_ns >= which->older_than_ns &&
+	return (which->token == 0 || which->token == mark->token) &&
+	       (which->id == 0 || which->id == load_relaxed(&e->id[0])) && mark->age_ns >= which->older_than_ns &&
 	       begins_with(s, e, which->prefix, which->prefix_len);
 }
 

@@ -160,9 +160,13 @@ void json_bytes(struct json *json, const char *name, const void *bytes, size_t l
 
 /** For porcelain: one word without blanks; bytes outside [!-~] and '%' as %XX, nothing as "-", "-" as "%2D". */
 void put_word(FILE *out, const void *bytes, size_t len);
+/** The same as a text, to be freed. */
+char *format_word(const void *bytes, size_t len);
 
 /** The key of @len bytes of which the first @shown are known, human-readable, to be freed. */
 char *format_key(const void *key, size_t shown, size_t len);
+/** The same of a KEY argument, cut where a listing cuts it. */
+char *format_given_key(struct key key);
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** "12.5 ms", to be freed; "-" for LOCKSHM_FOREVER. */
 char *format_duration(int64_t ns);

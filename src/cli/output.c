@@ -183,6 +183,17 @@ void put_word(FILE *out, const void *bytes, size_t len)
 			fputc(p[i], out);
 }
 
+char *format_word(const void *bytes, size_t len)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = checked(open_memstream(&text, &size));
+
+	put_word(out, bytes, len);
+	fclose(out);
+	return checked(text);
+}
+
 /* --- Human-readable text ----------------------------------------------------------------------------- */
 
 char *format_text(const char *format, ...)
@@ -206,6 +217,18 @@ char *format_key(const void *key, size_t shown, size_t len)
 	cut = format_text("%s" ELLIPSIS, text);
 	free(text);
 	return cut;
+}
+
+char *format_given_key(struct key key)
+{
+	size_t shown = LOCKSHM_KEY_SHOWN_MAX;
+
+	if (key.len <= shown)
+		return visible(key.bytes, key.len);
+	/* Not within a character. */
+	while (shown > LOCKSHM_KEY_SHOWN_MAX - 3 && (key.bytes[shown] & 0xc0) == 0x80)
+		shown--;
+	return format_key(key.bytes, shown, key.len);
 }
 
 char *format_duration(int64_t ns)

@@ -73,30 +73,65 @@ static int end_hold(struct lockshm *s, uint32_t i, const struct identity *id, ui
 	return LOCKSHM_NOT_HELD;
 }
 
-LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token)
+/* May holds of the segment be ended? */
+static int may_end(const struct lockshm *segment)
+{
+	if (segment->read_only)
+		return LOCKSHM_PERMISSION;
+	(void)process_epoch(); /* in a forked child the clock may differ */
+	return segment->clock_lost ? LOCKSHM_SYSTEM : 0;
+}
+
+static int end_in_entry(struct lockshm *segment, uint32_t i, const struct identity *id, uint64_t token)
 {
 	struct snapshot snap;
+	int err = LOCKSHM_NO_MEMORY;
+
+	if (snapshot_init(&snap))
+		err = end_hold(segment, i, id, token, &snap);
+	if (err == 0)
+		(void)queue_advance_tail(segment, &segment->entries[i]);
+	snapshot_free(&snap);
+	return err;
+}
+
+LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token)
+{
 	struct identity id;
 	uint32_t i;
-	int err = LOCKSHM_NO_MEMORY;
+	int err;
 
 	if (!segment_valid(segment) || !key || key_len == 0 || token == 0)
 		return LOCKSHM_INVALID;
 	if (key_len > LOCKSHM_KEY_MAX)
 		return LOCKSHM_KEY_TOO_LONG;
-	if (segment->read_only)
-		return LOCKSHM_PERMISSION;
-	(void)process_epoch(); /* in a forked child the clock may differ */
-	if (segment->clock_lost)
-		return LOCKSHM_SYSTEM;
+	err = may_end(segment);
+	if (err)
+		return err;
 	hash_key(&id, segment->hash_secret, key, key_len);
 	i = table_lookup(segment, &id);
-	if (i == ENTRY_NONE)
-		return LOCKSHM_NOT_HELD;
-	if (snapshot_init(&snap))
-		err = end_hold(segment, i, &id, token, &snap);
-	if (err == 0)
-		(void)queue_advance_tail(segment, &segment->entries[i]);
-	snapshot_free(&snap);
-	return err;
+	return i == ENTRY_NONE ? LOCKSHM_NOT_HELD : end_in_entry(segment, i, &id, token);
+}
+
+LOCKSHM_EXPORT int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token)
+{
+	uint32_t i;
+	int err;
+
+	if (!segment_valid(segment) || id == 0 || token == 0)
+		return LOCKSHM_INVALID;
+	err = may_end(segment);
+	for (i = 0; !err && i < segment->n_locks; i++) {
+		const struct shm_entry *e = &segment->entries[i];
+		/* Of two keys, if the entry is given to another one meanwhile: it is compared again before a hold is ended. */
+		struct identity found = { { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
+
+		if (found.id[0] != id || found.len == 0)
+			continue;
+		err = end_in_entry(segment, i, &found, token);
+		if (err != LOCKSHM_NOT_HELD)
+			return err;
+		err = 0;
+	}
+	return err ? err : LOCKSHM_NOT_HELD;
 }

@@ -86,7 +86,7 @@ void table_cache_probe(struct participant *self, struct cached_key *c, const uns
 void table_key_text(const struct lockshm *s, const struct shm_entry *e, char *out, size_t size)
 {
 	uint64_t words[KEY_SHOWN_WORDS];
-	size_t i, len = (size_t)load_relaxed(&e->key_len);
+	size_t i, whole = (size_t)load_relaxed(&e->key_len), len = whole;
 	const unsigned char *bytes = (const unsigned char *)words;
 
 	for (i = 0; i < KEY_SHOWN_WORDS; i++)
@@ -98,4 +98,6 @@ void table_key_text(const struct lockshm *s, const struct shm_entry *e, char *ou
 	for (i = 0; i < len; i++)
 		out[i] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? (char)bytes[i] : '?';
 	out[len] = '\0';
+	if (len < whole && len > 3)
+		memcpy(out + len - 3, "...", 3);
 }

@@ -217,21 +217,18 @@ static char *ask_remote(lockshm_t *segment, const char *command, const char *opt
 {
 	struct lockshm_bridge_stat stat = LOCKSHM_BRIDGE_STAT_INIT;
 	const char *arguments[8] = { PROGRAM, command, "--escaped" };
-	char *escaped = NULL, *text;
-	size_t size = 0, n = 3;
-	FILE *out;
+	char *escaped, *text;
+	size_t n = 3;
 
 	*why = NULL;
-	if (key.len > LOCKSHM_GLOBAL_KEY_MAX || lockshm_bridge_stat(segment, &stat) < 0 || !*stat.servers)
+	if (!key.bytes || key.len > LOCKSHM_GLOBAL_KEY_MAX || lockshm_bridge_stat(segment, &stat) < 0 || !*stat.servers)
 		return NULL;
-	out = checked(open_memstream(&escaped, &size));
-	put_word(out, key.bytes, key.len);
-	fclose(out);
+	escaped = format_word(key.bytes, key.len);
 	if (option)
 		arguments[n++] = option;
 	arguments[n++] = "--";
 	arguments[n++] = name;
-	arguments[n] = checked(escaped);
+	arguments[n] = escaped;
 	text = output_of(arguments, why);
 	free(escaped);
 	return text;

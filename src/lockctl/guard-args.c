@@ -155,8 +155,7 @@ static void set_key(struct guard *guard)
 	guard->key = args_key(bytes, guard->escaped);
 	guard->request.key = guard->key.bytes;
 	guard->request.key_len = guard->key.len;
-	guard->shown =
-		visible(bytes, guard->key.len < LOCKSHM_KEY_SHOWN_MAX ? guard->key.len : LOCKSHM_KEY_SHOWN_MAX);
+	guard->shown = format_given_key(guard->key);
 }
 
 void guard_free(struct guard *guard)

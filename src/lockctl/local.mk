@@ -10,6 +10,7 @@ lockctl_SOURCES = \
 	%D%/guard-args.c \
 	%D%/guard.c \
 	%D%/hold.c \
+	%D%/key.c \
 	%D%/left-out.c \
 	%D%/lock.c \
 	%D%/lockctl.h \

@@ -11,15 +11,21 @@
 #include "lockctl/lockctl.h"
 
 const char *const lock_titles[LOCK_COLUMNS] = { "KEY",      TABLE_MINOR "MODE",    TABLE_MINOR "HOLDERS", "WAITERS",
-						"HELD FOR", TABLE_MINOR "EXPIRES", "HELD BY",		  "DAMAGE" };
+						"HELD FOR", TABLE_MINOR "EXPIRES", "HELD BY",		  "DAMAGE",
+						TABLE_WHOLE "ID" };
 
 const char *const request_titles[REQUEST_COLUMNS] = { "KEY", TABLE_MINOR "REQUEST", "OF",
-						      TABLE_MINOR "MODE", "FOR", TABLE_MINOR "EXPIRES", "BEHIND" };
+						      TABLE_MINOR "MODE", "FOR", TABLE_MINOR "EXPIRES", "BEHIND", TABLE_WHOLE "ID" };
 
 /** A tag is written by another process: its NUL may be missing. */
 static size_t tag_length(const char *tag)
 {
 	return strnlen(tag, LOCKSHM_TAG_MAX);
+}
+
+static bool is_cut(const struct lockshm_lock_info *lock)
+{
+	return lock->key_shown < lock->key_len;
 }
 
 static bool is_cooling(const struct lockshm_request_info *request)
@@ -145,8 +151,14 @@ static void requests_json(struct json *json, const char *name, const struct lock
 
 void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 {
+	char *id = format_id(lock->id), *escaped = format_word(lock->key, lock->key_shown);
+
 	json_bytes(json, "key", lock->key, lock->key_shown);
 	json_uint(json, "key_len", lock->key_len);
+	json_bool(json, "key_cut", is_cut(lock));
+	json_text(json, "key_escaped", escaped);
+	json_text(json, "id", id);
+	json_bool(json, "known", lock->known);
 	json_text(json, "mode", mode_name(lock->mode));
 	json_bool(json, "damaged", lock->damaged);
 	previous_json(json, lock);
@@ -155,6 +167,8 @@ void lock_json(struct json *json, const struct lockshm_lock_info *lock)
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
 	json_bool(json, "global", lock->global);
 	lease_json(json, lock->lease);
+	free(escaped);
+	free(id);
 }
 
 /* --- Porcelain --------------------------------------------------------------------------------------- */
@@ -177,13 +191,12 @@ static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 	const struct lockshm_previous *previous = &lock->previous;
 
 	if (!lock->damaged) {
-		fputs("\t-\t-\t-\t-\t-\t-\n", out);
+		fputs("\t-\t-\t-\t-\t-\t-", out);
 		return;
 	}
 	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32 "\t%" PRId64 "\t%" PRIu64, lockshm_code_name(previous->status),
 		previous->pid, previous->tid, previous->age_ns, previous->token);
 	put_tag(out, previous->tag);
-	fputc('\n', out);
 }
 
 static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
@@ -215,6 +228,7 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 	put_mode(out, lock->mode);
 	fprintf(out, "\t%zu\t%zu", lock->holders, lock->waiters);
 	previous_porcelain(out, lock);
+	fprintf(out, "\t%016" PRIx64 "\n", lock->id);
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
 		request_porcelain(out, lock, lock->requests[i]);
 }
@@ -293,6 +307,7 @@ void lock_row(struct table *table, const struct lockshm_lock_info *lock)
 	table_add_own(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
 	table_add_own(table, oldest ? format_holder(oldest) : format_text("-"));
 	table_add(table, lock->damaged ? lockshm_code_name(lock->previous.status) : "-");
+	table_add_own(table, is_cut(lock) ? format_id(lock->id) : format_text("-"));
 }
 
 void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i)
@@ -309,6 +324,7 @@ void request_row(struct table *table, const struct lockshm_lock_info *lock, size
 	table_add_own(table, format_duration(request->age_ns));
 	table_add_own(table, format_duration(request->expires_in_ns));
 	table_add_own(table, request->state == LOCKSHM_WAITING ? format_ahead(lock, i) : format_text("-"));
+	table_add_own(table, is_cut(lock) ? format_id(lock->id) : format_text("-"));
 }
 
 char *format_previous(const struct lockshm_previous *previous)
@@ -380,13 +396,15 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 	free(why);
 }
 
-void lock_human(FILE *out, const struct lockshm_lock_info *lock)
+void lock_human(FILE *out, const struct lockshm_lock_info *lock, const char *unknown)
 {
 	const char *mode = mode_name(lock->mode);
 	char *key = format_key(lock->key, lock->key_shown, lock->key_len);
 
 	fprintf(out, "key      %s (%zu byte%s)\n", key, lock->key_len, lock->key_len == 1 ? "" : "s");
-	fprintf(out, "mode     %s\n", mode ? mode : "free");
+	if (is_cut(lock))
+		fprintf(out, "id       %016" PRIx64 ": show, release and ack take --id in place of KEY\n", lock->id);
+	fprintf(out, "mode     %s%s%s\n", mode ? mode : "free", *unknown ? "; " : "", unknown);
 	if (lock->global)
 		fputs("global   every request, by the segment\n", out);
 	if (lock->damaged) {

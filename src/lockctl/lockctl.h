@@ -54,10 +54,31 @@ void message_left_out(void);
 /** As failed(), of lockshm_each_segment(). */
 int failed_listing(int code);
 
+/* --- lockctl/key.c: which lock is meant ----------------------------------------------------------------- */
+
+/** KEY, or the id of a key of which a listing has the beginning. */
+struct selected {
+	struct key key;
+	uint64_t id; /**< 0 = KEY was given */
+};
+
+/** The value of --id. */
+uint64_t args_id(const char *text);
+/** As args_id() takes it, to be freed. */
+char *format_id(uint64_t id);
+/** As lockshm_show_lock(); LOCKSHM_NOT_HELD if no key has the id. */
+int find_lock(lockshm_t *segment, const struct selected *which, lockshm_lock_fn fn, void *arg);
+/** The message for that.  Return: the exit status. */
+int unknown_id(uint64_t id);
+/** Keys that the segment remembers. */
+struct nearest nearest_keys(lockshm_t *segment, struct key key);
+/** "no request for it is known in this segment; did you mean 'k1'?", to be freed. */
+char *format_unknown(lockshm_t *segment, struct key key);
+
 /* --- lockctl/lock.c: one lock in three formats ------------------------------------------------------- */
 
 extern const char *const lock_titles[];
-#define LOCK_COLUMNS 8
+#define LOCK_COLUMNS 9
 
 /** The fields of a lock, into the open JSON object. */
 void lock_json(struct json *json, const struct lockshm_lock_info *lock);
@@ -66,11 +87,11 @@ void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
 /** One row of lock_titles. */
 void lock_row(struct table *table, const struct lockshm_lock_info *lock);
 extern const char *const request_titles[];
-#define REQUEST_COLUMNS 7
+#define REQUEST_COLUMNS 8
 /** One row of request_titles, for requests[@i]. */
 void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i);
-/** All its properties, human-readable. */
-void lock_human(FILE *out, const struct lockshm_lock_info *lock);
+/** All its properties, human-readable; @unknown: what format_unknown() has of it, or "". */
+void lock_human(FILE *out, const struct lockshm_lock_info *lock, const char *unknown);
 /** The lock without a cooldown that is over: the table keeps it until the next request. */
 struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock);
 /** A lock of the library's own. */

@@ -14,6 +14,7 @@
 	"  --json                   one JSON document\n"                                                               \
 	"  --porcelain              tab-separated lines for programs\n"
 #define ESCAPED_LINE "  --escaped                KEY is percent-escaped, as --porcelain prints keys\n"
+#define ID_LINE "  --id ID                  in place of KEY: the key with this id, as ls and show print it for long keys\n"
 #define ANY_OWNER_LINE "  --any-owner              accept a segment that belongs to neither the caller nor root\n"
 /* Of run, seat, once and hold. */
 #define COMMAND_LINE "  -c, --command 'CMD'      run CMD by /bin/sh -c\n"
@@ -34,12 +35,13 @@
 static int help_of(int argc, char **argv);
 
 static const struct command commands[] = {
-	{ "ack", lockctl_ack, "NAME KEY | --all | [--prefix P] [--older-than DUR] [--escaped] [--any-owner]",
+	{ "ack", lockctl_ack, "NAME KEY | --id ID | --all | [--prefix P] [--older-than DUR]\n"
+	  "                   [--escaped] [--any-owner]",
 	  "clear the damage marks that dead or overdue holders left",
 	  "  --all                    all of the segment\n"
 	  "  --prefix P               those of keys that begin with P\n"
 	  "  --older-than DUR         those that were left at least that long ago\n"
-	  ESCAPED_LINE ANY_OWNER_LINE },
+	  ID_LINE ESCAPED_LINE ANY_OWNER_LINE },
 	{ "create", lockctl_create,
 	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
@@ -103,11 +105,11 @@ static const struct command commands[] = {
 	  "  -E, --conflict-exit-code CODE\n"
 	  "                           exit status of a run that is skipped (0)\n"
 	  GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE COMMAND_LINE },
-	{ "release", lockctl_release, "NAME KEY --token T | --remote VALUE [--escaped] [--any-owner]",
+	{ "release", lockctl_release, "NAME KEY|--id ID --token T | --remote VALUE [--escaped] [--any-owner]",
 	  "end one hold by force; its owner gets LOST",
 	  "  --token T                token of the hold, as show prints it or the holder has it\n"
 	  "  --remote VALUE           end the hold in Redis that has this value, as show prints it\n"
-	  ESCAPED_LINE ANY_OWNER_LINE },
+	  ID_LINE ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
 	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
@@ -131,11 +133,11 @@ static const struct command commands[] = {
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (none = strict)\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"
 	  TAG_LINE CONFLICT_LINES GLOBAL_LINES ESCAPED_LINE NO_CREATE_LINE ANY_OWNER_LINE COMMAND_LINE },
-	{ "show", lockctl_show, "NAME KEY [--json|--porcelain] [--local] [--escaped]",
+	{ "show", lockctl_show, "NAME KEY|--id ID [--json|--porcelain] [--local] [--escaped]",
 	  "show one lock: holders, queue, damage mark, and its state in Redis",
 	  FORMAT_LINES
 	  "  --local                  no query to Redis\n"
-	  ESCAPED_LINE },
+	  ID_LINE ESCAPED_LINE },
 	{ "stat", lockctl_stat, "NAME [--json] | --openmetrics [NAME...]", "show capacities, use and event counts",
 	  "  --json                   one JSON document\n"
 	  "  --openmetrics            OpenMetrics text for a metrics collector, of all segments without NAME\n" },

@@ -8,12 +8,13 @@
 
 #include "lockctl/lockctl.h"
 
-enum { OPTION_TOKEN = 256, OPTION_REMOTE, OPTION_ESCAPED, OPTION_ANY_OWNER };
+enum { OPTION_TOKEN = 256, OPTION_REMOTE, OPTION_ESCAPED, OPTION_ID, OPTION_ANY_OWNER };
 
 static const struct option options[] = {
 	{ "any-owner", no_argument, NULL, OPTION_ANY_OWNER },
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
+	{ "id", required_argument, NULL, OPTION_ID },
 	{ "remote", required_argument, NULL, OPTION_REMOTE },
 	{ "token", required_argument, NULL, OPTION_TOKEN },
 	{ NULL, 0, NULL, 0 } /* end */
@@ -21,6 +22,7 @@ static const struct option options[] = {
 
 struct arguments {
 	uint64_t token;
+	uint64_t id; /**< of the key; 0 = KEY is given */
 	char *remote; /**< the value in Redis, or NULL */
 	bool escaped;
 	bool any_owner;
@@ -39,6 +41,9 @@ static void parse(int argc, char **argv, struct arguments *args)
 		case OPTION_ESCAPED:
 			args->escaped = true;
 			break;
+		case OPTION_ID:
+			args->id = args_id(optarg);
+			break;
 		case OPTION_ANY_OWNER:
 			args->any_owner = true;
 			break;
@@ -48,19 +53,40 @@ static void parse(int argc, char **argv, struct arguments *args)
 		usage_error("--token is missing, or --remote: one of them selects the hold to end; lockctl show prints both");
 	if (args->token && args->remote)
 		usage_error("--token ends a hold on this host, --remote a hold in Redis: give only one of them");
+	if (args->remote && args->id)
+		usage_error("--remote needs KEY: Redis knows keys, and not their ids on this host");
 }
 
-static int end_hold(lockshm_t *segment, struct key key, uint64_t token)
+static int get_known(const struct lockshm_lock_info *lock, void *arg)
 {
-	int code = lockshm_end_hold(segment, key.bytes, key.len, token);
-	char *shown;
+	*(bool *)arg = lock->known;
+	return 0;
+}
+
+/** No hold has the token. */
+static void message_not_held(lockshm_t *segment, const struct selected *which, uint64_t token)
+{
+	static const char reason[] = "it has ended, or was never granted; lockctl show prints the holds";
+	bool known = true;
+	char *key = which->id ? format_id(which->id) : format_given_key(which->key);
+	char *unknown = NULL;
+
+	if (!which->id && lockshm_show_lock(segment, which->key.bytes, which->key.len, get_known, &known) == 0 && !known)
+		unknown = format_unknown(segment, which->key);
+	message("no hold of %s%s%s has token %llu: %s", which->id ? "id " : "'", key, which->id ? "" : "'",
+		(unsigned long long)token, unknown ? unknown : reason);
+	free(unknown);
+	free(key);
+}
+
+static int end_hold(lockshm_t *segment, const struct selected *which, uint64_t token)
+{
+	int code = which->id ? lockshm_end_hold_of(segment, which->id, token) :
+			       lockshm_end_hold(segment, which->key.bytes, which->key.len, token);
 
 	if (code != LOCKSHM_NOT_HELD)
 		return code < 0 ? failed(code, NULL) : EXIT_OK;
-	shown = format_key(key.bytes, key.len < LOCKSHM_KEY_SHOWN_MAX ? key.len : LOCKSHM_KEY_SHOWN_MAX, key.len);
-	message("no hold of '%s' has token %llu: it has ended, or was never granted; lockctl show prints the holds",
-		shown, (unsigned long long)token);
-	free(shown);
+	message_not_held(segment, which, token);
 	return EXIT_FAILED;
 }
 
@@ -85,21 +111,24 @@ int lockctl_release(int argc, char **argv)
 	struct arguments args = { .token = 0 };
 	lockshm_t *segment;
 	const char *name;
-	struct key key;
-	char *text;
+	struct selected which = { .id = 0 };
+	char *text = NULL;
 	int status;
 
 	parse(argc, argv, &args);
 	name = args_segment(argc, argv);
-	text = args_operand(argc, argv, "KEY");
+	which.id = args.id;
+	if (!args.id)
+		text = args_operand(argc, argv, "KEY, or --id,");
 	args_end(argc, argv);
 	if (args.remote)
 		return end_remote(&args, name, text);
-	key = args_key(text, args.escaped);
+	if (text)
+		which.key = args_key(text, args.escaped);
 	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = end_hold(segment, key, args.token);
+	status = end_hold(segment, &which, args.token);
 	lockshm_close(segment);
 	return status;
 }

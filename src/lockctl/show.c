@@ -4,13 +4,16 @@
  *
  * An unused key is shown as free, and a server that does not reply with the reason; show succeeds in both cases.
  */
+#include <stdlib.h>
+
 #include "lockctl/lockctl.h"
 
-enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_LOCAL };
+enum { OPTION_JSON = 256, OPTION_PORCELAIN, OPTION_ESCAPED, OPTION_ID, OPTION_LOCAL };
 
 static const struct option options[] = {
 	{ "escaped", no_argument, NULL, OPTION_ESCAPED },
 	{ "help", no_argument, NULL, 'h' },
+	{ "id", required_argument, NULL, OPTION_ID },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "local", no_argument, NULL, OPTION_LOCAL },
 	{ "porcelain", no_argument, NULL, OPTION_PORCELAIN },
@@ -21,14 +24,42 @@ struct view {
 	enum format format;
 	const char *name;
 	lockshm_t *segment;
-	struct key key;
+	struct selected which;
 	bool local; /**< no query to Redis */
 };
+
+/** All that is to be known of a key for which there was no request. */
+static void unknown_json(struct json *json, const struct view *view)
+{
+	struct nearest nearest = nearest_keys(view->segment, view->which.key);
+
+	json_open(json, "near", '[');
+	for (size_t i = 0; i < nearest.found; i++)
+		json_bytes(json, NULL, nearest.words[i].bytes, nearest.words[i].len);
+	json_close(json, ']');
+}
+
+static void show_human(const struct view *view, const struct lockshm_lock_info *lock)
+{
+	char *unknown = lock->known ? format_text("%s", "") : format_unknown(view->segment, view->which.key);
+
+	lock_human(stdout, lock, unknown);
+	free(unknown);
+}
+
+/** The whole key, for a query to Redis; without bytes if it is not known. */
+static struct key whole_key(const struct view *view, const struct lockshm_lock_info *lock)
+{
+	if (!view->which.id)
+		return view->which.key;
+	return (struct key){ lock->key_shown == lock->key_len ? lock->key : NULL, lock->key_len };
+}
 
 static int show_lock(const struct lockshm_lock_info *found, void *arg)
 {
 	const struct view *view = arg;
 	struct lockshm_lock_info now = lock_now(found), *lock = &now;
+	struct key key = whole_key(view, lock);
 	struct json json = { stdout, true };
 
 	switch (view->format) {
@@ -36,20 +67,22 @@ static int show_lock(const struct lockshm_lock_info *found, void *arg)
 		json_open(&json, NULL, '{');
 		json_segment(&json, view->name);
 		lock_json(&json, lock);
+		if (!lock->known)
+			unknown_json(&json, view);
 		if (!view->local)
-			remote_json(&json, view->segment, view->name, view->key);
+			remote_json(&json, view->segment, view->name, key);
 		json_close(&json, '}');
 		putchar('\n');
 		break;
 	case FORMAT_PORCELAIN:
 		lock_porcelain(stdout, lock);
 		if (!view->local)
-			remote_porcelain(stdout, view->segment, view->name, view->key);
+			remote_porcelain(stdout, view->segment, view->name, key);
 		break;
 	default:
-		lock_human(stdout, lock);
+		show_human(view, lock);
 		if (!view->local)
-			remote_human(stdout, view->segment, view->name, view->key);
+			remote_human(stdout, view->segment, view->name, key);
 	}
 	return 0;
 }
@@ -63,19 +96,22 @@ int lockctl_show(int argc, char **argv)
 	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;)
 		if (option == OPTION_ESCAPED)
 			escaped = true;
+		else if (option == OPTION_ID)
+			view.which.id = args_id(optarg);
 		else if (option == OPTION_LOCAL)
 			view.local = true;
 		else
 			view.format = option == OPTION_JSON ? FORMAT_JSON : FORMAT_PORCELAIN;
 	view.name = args_segment(argc, argv);
-	view.key = args_key(args_operand(argc, argv, "KEY"), escaped);
+	if (!view.which.id)
+		view.which.key = args_key(args_operand(argc, argv, "KEY, or --id,"), escaped);
 	args_end(argc, argv);
 	status = open_to_look(&view.segment, view.name);
 	if (status)
 		return status;
-	status = lockshm_show_lock(view.segment, view.key.bytes, view.key.len, show_lock, &view);
+	status = find_lock(view.segment, &view.which, show_lock, &view);
 	if (status < 0)
-		status = failed(status, NULL);
+		status = status == LOCKSHM_NOT_HELD ? unknown_id(view.which.id) : failed(status, NULL);
 	lockshm_close(view.segment);
 	return status;
 }

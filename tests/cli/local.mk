@@ -19,6 +19,7 @@ tests_of_cli += \
 	%D%/hosts.sh \
 	%D%/json.sh \
 	%D%/limits.sh \
+	%D%/long-keys.sh \
 	%D%/ls.sh \
 	%D%/man.sh \
 	%D%/messages.sh \

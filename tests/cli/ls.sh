@@ -5,6 +5,7 @@
 
 tab=$(printf '\t')
 number='[0-9]+'
+id='[0-9a-f]{16}'
 
 # matches PATTERN: a line of stdout is exactly this extended regular expression, ' ' standing for a tab
 matches()
@@ -31,7 +32,7 @@ eventually waiters user:42 2
 second=$(keeper "$second_front")
 
 expect 0 lockctl ls "$seg" --porcelain
-matches "lock user:42 7 exclusive 1 2 - - - - - -"
+matches "lock user:42 7 exclusive 1 2 - - - - - - $id"
 matches "holder user:42 7 exclusive $holder $holder 1 $number $number $number owner"
 matches "waiter user:42 7 shared $first $first 1 $number $number - %2D"
 matches "waiter user:42 7 exclusive $second $second 1 $number $number - true"
@@ -56,7 +57,7 @@ expect 0 lockctl show "$seg" unknown
 says stdout "mode     free"
 says stdout "holders  0"
 expect 0 lockctl show "$seg" unknown --porcelain
-matches "lock unknown 7 - 0 0 - - - - - -"
+matches "lock unknown 7 - 0 0 - - - - - - $id"
 
 kill -TERM "$front"
 ended "$front" 143
@@ -110,7 +111,7 @@ expect 0 lockctl show "$seg" cool
 says stdout "mode     free"
 says stdout "holders  0"
 expect 0 lockctl show "$seg" cool --porcelain
-matches "lock cool 4 - 0 0 - - - - - -"
+matches "lock cool 4 - 0 0 - - - - - - $id"
 # The next request gets it at once.
 expect 0 lockctl run "$seg" cool -w 0 -- true
 

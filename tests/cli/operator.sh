@@ -50,7 +50,7 @@ expect 0 lockctl sweep "$seg"
 expect 0 lockctl sweep "$seg"
 equal swept "$(cat "$dir/stdout")" 0
 expect 0 lockctl show "$seg" key --porcelain
-grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $keeper $keeper [0-9]+ $token victim" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
+grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $keeper $keeper [0-9]+ $token victim [0-9a-f]{16}" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
 expect 0 lockctl show "$seg" key
 says stdout "damage   an earlier holder died inside: pid $keeper (victim), "
 says stdout "lockctl ack clears the mark"

@@ -31,7 +31,7 @@ done
 for command in create ls rm stat sweep verify; do
 	wrong "unexpected argument 'more'" "$command" "$seg" more
 done
-wrong "KEY is missing" show "$seg"
+wrong "KEY, or --id, is missing" show "$seg"
 for command in ack show; do
 	wrong "KEY is empty" "$command" "$seg" ""
 	wrong "unexpected argument" "$command" "$seg" key more
@@ -102,7 +102,17 @@ done
 [ ! -e "$dir/ran" ] || fail "a wrong command line ran its command"
 
 # ack.
-wrong "KEY, --all, --prefix or --older-than is missing" ack "$seg"
+wrong "KEY, --id, --all, --prefix or --older-than is missing" ack "$seg"
+for id in "" 0 x 123456789012345 12345678901234567 123456789012345g -1 0x12345678901234; do
+	wrong "--id: '$id' is not an id: 16 hexadecimal digits" ack "$seg" --id "$id"
+	wrong "--id: '$id' is not an id" show "$seg" --id "$id"
+	wrong "--id: '$id' is not an id" release "$seg" --id "$id" --token 1
+done
+wrong "unexpected argument 'key'" show "$seg" key --id 1234567890abcdef
+wrong "unexpected argument 'key'" ack "$seg" key --id 1234567890abcdef
+wrong "--id is that of one key" ack "$seg" --prefix p --id 1234567890abcdef
+wrong "--all goes with no other condition" ack "$seg" --all --id 1234567890abcdef
+wrong "--remote needs KEY" release "$seg" --id 1234567890abcdef --remote v
 wrong "unexpected argument 'key'" ack "$seg" key --all
 wrong "--all goes with no other condition" ack "$seg" --all --prefix p
 wrong "--all goes with no other condition" ack "$seg" --all --older-than 1m

@@ -343,6 +343,85 @@ START_TEST(end_hold_ends_exactly_that_hold)
 }
 END_TEST
 
+struct ids {
+	uint64_t ids[4];
+	uint64_t known;
+	size_t n, shown;
+};
+
+static int add_id(const struct lockshm_lock_info *lock, void *arg)
+{
+	struct ids *ids = arg;
+
+	ids->shown = lock->key_shown;
+	ids->known = lock->known;
+	if (ids->n < 4)
+		ids->ids[ids->n++] = lock->id;
+	return 0;
+}
+
+/* Two keys with equal first bytes, the last of which is half a letter. */
+START_TEST(an_id_names_a_key_that_is_cut)
+{
+	struct agent *agents[2] = { agent_start(), agent_start() };
+	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	struct ids ids = { .n = 0 }, one;
+	char keys[2][80];
+	size_t i, count;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "%063d\xc3\xa4%zu", 0, i);
+		ck_code(agent_acquire(agents[i], keys[i], LOCKSHM_EXCLUSIVE), 0);
+		one = (struct ids){ .n = 0 };
+		ck_code(lockshm_show_lock(seg, keys[i], strlen(keys[i]), add_id, &one), 0);
+		ids.ids[i] = one.ids[0];
+		ck_assert_uint_eq(one.shown, 63);
+		ck_assert_uint_eq(one.known, 1);
+	}
+	ck_assert(ids.ids[0] != ids.ids[1]);
+	one = (struct ids){ .n = 0 };
+	ck_code(lockshm_each_lock(seg, add_id, &one), 0);
+	ck_assert_uint_eq(one.n, 2);
+	ck_assert(one.ids[0] + one.ids[1] == ids.ids[0] + ids.ids[1]);
+	ck_code(lockshm_end_hold_of(seg, 0, agents[0]->answer.token), LOCKSHM_INVALID);
+	ck_code(lockshm_end_hold_of(seg, ids.ids[0] + 1, agents[0]->answer.token), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_end_hold_of(seg, ids.ids[0], agents[0]->answer.token + 1000), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_end_hold_of(seg, ids.ids[0], agents[0]->answer.token), 0);
+	ck_code(agent_call(agents[0], AGENT_CHECK), LOCKSHM_LOST);
+	ck_code(agent_call(agents[1], AGENT_CHECK), 0);
+	/* Of the marks that both leave, only that of the id is cleared. */
+	ck_code(lockshm_end_hold_of(seg, ids.ids[1], agents[1]->answer.token), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 2);
+	marks.id = ids.ids[1];
+	ck_code(lockshm_acknowledge_marks(seg, &marks, &count), 0);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_eq(stat_now().locks_damaged, 1);
+	marks.id = ids.ids[0];
+	ck_code(lockshm_acknowledge_marks(seg, &marks, &count), 0);
+	ck_assert_uint_eq(count, 1);
+	verify_clean();
+}
+END_TEST
+
+START_TEST(each_key_has_the_idle_ones_too)
+{
+	struct ids all = { .n = 0 }, one = { .n = 0 };
+	lockshm_hold_t hold;
+
+	ck_code(lockshm_show_lock(seg, "never", 5, add_id, &one), 0);
+	ck_assert_uint_eq(one.known, 0);
+	ck_code(lockshm_each_key(seg, add_id, &all), 0);
+	ck_assert_uint_eq(all.n, 0);
+	ck_code(take(&hold, "idle", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_code(take(&hold, "held", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_each_key(seg, add_id, &all), 0);
+	ck_assert_uint_eq(all.n, 2);
+	ck_assert_uint_eq(all.known, 1);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
 START_TEST(end_hold_of_a_waiter_is_refused)
 {
 	struct agent *a = agent_start(), *w = agent_start();
@@ -454,6 +533,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, stat_counts_deadlocks);
 	tcase_add_test(tc, stat_tells_the_locks_of_the_living_from_those_of_the_dead);
 	tcase_add_test(tc, end_hold_ends_exactly_that_hold);
+	tcase_add_test(tc, an_id_names_a_key_that_is_cut);
+	tcase_add_test(tc, each_key_has_the_idle_ones_too);
 	tcase_add_test(tc, end_hold_of_a_waiter_is_refused);
 	tcase_add_test(tc, end_hold_wakes_the_next_at_once);
 	tcase_add_test(tc, end_hold_ends_one_that_is_being_renewed);

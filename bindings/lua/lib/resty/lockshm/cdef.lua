@@ -245,6 +245,7 @@ struct lockshm_bridge_stat {
 };
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
+int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token);
 struct lockshm_marks {
     size_t size;
     const void *key;
@@ -253,6 +254,7 @@ struct lockshm_marks {
     size_t prefix_len;
     int64_t older_than_ns;
     uint64_t token;
+    uint64_t id;
 };
 int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
 int lockshm_sweep(lockshm_t *segment, size_t *freed);
@@ -275,7 +277,7 @@ M.layout = {
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
     ["struct lockshm_stat"] = { 144, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, } },
     ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, leases = 1316, leases_known = 1320, leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
-    ["struct lockshm_marks"] = { 56, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, } },
+    ["struct lockshm_marks"] = { 64, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, id = 56, } },
 }
 
 M.number = {
