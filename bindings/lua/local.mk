@@ -4,6 +4,7 @@ tests_of_bindings += \
 	%D%/tests/chaos.sh \
 	%D%/tests/deaths.sh \
 	%D%/tests/dropin.sh \
+	%D%/tests/edges.sh \
 	%D%/tests/ends.sh \
 	%D%/tests/exclusion.sh \
 	%D%/tests/flight.sh \
@@ -66,6 +67,7 @@ EXTRA_DIST += \
 	%D%/tests/common.sh \
 	%D%/tests/deaths_spec.lua \
 	%D%/tests/dropin_spec.lua \
+	%D%/tests/edges_spec.lua \
 	%D%/tests/ends_spec.lua \
 	%D%/tests/exclusion_spec.lua \
 	%D%/tests/flight_spec.lua \

@@ -199,9 +199,14 @@ local function count_key(self, key)
     self.entry = key and ref_obj(key) or unref_obj(self.entry)
 end
 
-local function number_error(name, value)
-    if value and not (native.to_ns(value) or name == "timeout" and tonumber(value)) then
-        return ("bad option '%s': %s, not %s"):format(name, native.DURATION, tostring(value))
+--- exptime 0 never ends, as in a dictionary; otherwise the shortest lease is a millisecond, and the longest ten years.
+-- @return nanoseconds; nil if it is no number of at least 0
+local function lease(exptime)
+    exptime = tonumber(exptime)
+    if exptime == 0 then
+        return native.FOREVER
+    elseif exptime and exptime >= 0 then
+        return native.to_ns(exptime == math.huge and exptime or max(min(exptime, native.LONGEST), 0.001))
     end
 end
 
@@ -210,20 +215,22 @@ local function option_error(opts)
     if type(opts) ~= "table" then
         return "the options are a table, not " .. tostring(opts)
     end
-    return number_error("timeout", opts.timeout) or number_error("exptime", opts.exptime)
-        or number_error("step", opts.step) or number_error("ratio", opts.ratio)
-        or number_error("max_step", opts.max_step) or spec.tag_error(opts.tag) or select(2, spec.policy(opts.redis_policy))
+    local timeout, exptime = opts.timeout, opts.exptime
+    if timeout and not tonumber(timeout) then
+        return "bad option 'timeout': a number of seconds is needed, not " .. tostring(timeout)
+    elseif exptime and not lease(exptime) then
+        return "bad option 'exptime': a number of at least 0 seconds is needed, not " .. tostring(exptime)
+    end
+    return spec.tag_error(opts.tag) or select(2, spec.policy(opts.redis_policy))
+end
+
+--- An option that counts for elapsed only: not used where it is no number, or less than the least.
+local function schedule(value, default, least)
+    value = tonumber(value or default)
+    return value and value == value and max(value, least) or default
 end
 
 local none = {}
-
---- exptime 0 never ends, as in a dictionary; otherwise the shortest lease is a millisecond.
-local function lease(exptime)
-    if exptime == 0 then
-        return native.FOREVER
-    end
-    return native.to_ns(max(exptime, 0.001))
-end
 
 --- Makes a lock object, for one key at a time.  Does not lock.
 -- @param dict_name a lua_shared_dict; only its name is used
@@ -245,10 +252,10 @@ function M.new(module, dict_name, opts)
     end
     local exptime = tonumber(opts.exptime or 30)
     local timeout = tonumber(opts.timeout)
-    local step = tonumber(opts.step)
+    local step = schedule(opts.step, 0.001, 0)
     if timeout then
-        timeout = max(min(timeout, exptime), 0)
-        step = step and min(step, timeout)
+        timeout = max(min(min(timeout, exptime), native.LONGEST), 0)
+        step = opts.step and min(step, timeout) or step
     end
     timeout = timeout or 5
     local ttl_ns, timeout_ns = lease(exptime), native.to_ns(timeout)
@@ -275,9 +282,9 @@ function M.new(module, dict_name, opts)
         tag = opts.tag or false,
         blocker = false,
         timeout = timeout,
-        step = step or 0.001,
-        ratio = tonumber(opts.ratio or 2),
-        max_step = tonumber(opts.max_step or 0.5),
+        step = step,
+        ratio = schedule(opts.ratio, 2, 0),
+        max_step = schedule(opts.max_step, 0.5, 0.001),
         honest = opts.honest or false,
     }, class)
     if counting then
@@ -294,7 +301,7 @@ local function polled(self, waited)
         left = left - step
         step = min(max(0.001, step * self.ratio), left, self.max_step)
     until slept >= waited or step <= 0
-    return slept
+    return min(slept, self.timeout)
 end
 
 local function elapsed_of(self, waited)
@@ -392,12 +399,18 @@ function M.expire(self, time)
     if not self.memory then
         return nil, "unlocked"
     end
-    if time and not native.to_ns(time) then
-        return nil, "bad time: " .. tostring(time)
+    local ns = self.ttl_ns
+    if time then
+        ns = lease(time)
+        if not ns then
+            return nil, "bad time: a number of at least 0 seconds is needed, not " .. tostring(time)
+        end
     end
-    local ns = time and lease(tonumber(time)) or self.ttl_ns
     local ok, err = result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
-    return ok, not ok and err or nil
+    if ok then
+        return true
+    end
+    return nil, err
 end
 
 local function while_held(name)

@@ -16,6 +16,7 @@ local LONGEST = cdef.number.TIME_MAX / NANO
 local FOREVER = 0x7fffffffffffffffLL
 
 M.FOREVER = FOREVER
+M.LONGEST = LONGEST
 M.number = cdef.number
 
 local function declare(text, probe)

@@ -244,7 +244,7 @@ end
 --- Lets those run first that were woken earlier: requests are queued in the order of their calls.
 local function queue_behind_woken()
     waking = waking + 1
-    local ok = pcall(ngx.sleep, 0)
+    local ok = pcall(ngx.sleep, 0.001) -- 0 is a line in the log of an nginx without OpenResty's patches
     awake()
     return ok, not ok and "cannot wait: " .. suspend.C_CALL or nil
 end
