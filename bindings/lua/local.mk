@@ -33,6 +33,7 @@ nobase_dist_doc_DATA += \
 
 EXTRA_DIST += \
 	%D%/bench/conductor.lua \
+	%D%/bench/first-use.sh \
 	%D%/bench/free-pair.lua \
 	%D%/bench/kinds.lua \
 	%D%/bench/machine.lua \

@@ -34,6 +34,7 @@ expect - "lockshm, renewed"
 expect - "of a process with two"
 expect - "of a child, after its parent's"
 expect Lua lockshm
+grep -q '^left out: Lua' "$work/remarks" || expect nginx "resty.lockshm"
 expect Python "import lockshm"
 expect Python "of a forked worker, after its parent's"
 expect PHP "flock\(\)"
