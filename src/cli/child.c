@@ -145,6 +145,17 @@ static void end_wait(struct child *child, int sig)
 	child->let_go = true;
 }
 
+/** The front is dead. */
+static void end_all(struct child *child)
+{
+	child->ending = SIGKILL;
+	descendants_signal(&child->group, SIGKILL);
+	/* Where /proc cannot be read.  Not before: the others are found by their parents. */
+	if (!child->ended)
+		kill(child->pid, SIGKILL);
+	keeper_leave_streams();
+}
+
 static void take_signals(struct child *child)
 {
 	siginfo_t info;
@@ -153,8 +164,7 @@ static void take_signals(struct child *child)
 	while ((sig = signals_next(&child->awaited, &info)) > 0) {
 		if (child->ending != SIGKILL && child->watch->front && keeper_is_alone(child->watch->front)) {
 			/* SIGTERM is that news. */
-			child->ending = SIGKILL;
-			keeper_leave_streams();
+			end_all(child);
 		} else if (!child->ended || !child->watch->keep) {
 			relay(child, sig, &info);
 		} else {

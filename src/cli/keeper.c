@@ -158,6 +158,9 @@ static int end_descendants(const struct front *front, const siginfo_t *end)
 	/* The kernel has killed the command as well: which of the others had it as their parent is not known any more. */
 	struct descendants group = { .command = front->command, .all = true };
 
+	/* Before the look at /proc; only while it is a child, as its number may be used again after that. */
+	if (front->command && waitid(P_PID, (id_t)front->command, NULL, WEXITED | WNOHANG | WNOWAIT) == 0)
+		kill(front->command, SIGKILL);
 	while (descendants_signal(&group, SIGKILL) > 0)
 		while (waitid(P_ALL, 0, NULL, WEXITED) < 0 && errno == EINTR)
 			;
