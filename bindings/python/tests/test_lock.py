@@ -5,6 +5,7 @@ import copy
 import math
 import os
 import pickle
+import threading
 
 import pytest
 
@@ -54,6 +55,25 @@ def test_keywords_of_acquire(locks):
     lock.release()
     assert lock.acquire(blocking=False)
     lock.release()
+
+
+def test_arguments_of_threading_lock(locks):
+    """Each value does what it does there, or names itself: those are the calls of wrappers."""
+    tries = [(False,), (0,), (False, -1), (False, -1.0), (True, 0)]
+    for arguments in [*tries, (), (True,), (1,), (True, -1), (True, -1.0), (True, 5), (True, True)]:
+        ours, theirs = locks.exclusive("report", timeout=0.01), threading.Lock()
+        assert ours.acquire(*arguments) is theirs.acquire(*arguments) is True, arguments
+        if arguments in tries:
+            assert ours.acquire(*arguments) is theirs.acquire(*arguments) is False, arguments
+        ours.release()
+    for arguments in [(False, 5), (False, 0), (True, -2), (True, -0.5), (True, math.nan), (True, "5"), (True, []), (1, 2, 3)]:
+        errors = []
+        for lock in (locks.exclusive("report"), threading.Lock()):
+            with pytest.raises((TypeError, ValueError)) as refused:
+                lock.acquire(*arguments)
+            errors.append(type(refused.value))
+        assert errors[0] is errors[1], arguments
+    assert not locks.locked("report")
 
 
 def test_without_a_named_bound_a_refusal_raises(locks):

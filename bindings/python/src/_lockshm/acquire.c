@@ -178,11 +178,15 @@ static int acquire_values(const Lock *lock, PyObject *blocking, PyObject *timeou
 	if (blocks < 0)
 		return -1;
 	out->returns_false = timeout || !blocks;
-	out->timeout_ns = blocks ? lock->timeout_ns : 0;
-	if (!timeout)
-		return 0;
+	out->timeout_ns = lock->timeout_ns;
+	if (timeout && bound_of(timeout, &out->timeout_ns))
+		return -1;
 	if (blocks)
-		return bound_of(timeout, &out->timeout_ns);
+		return 0;
+	if (!timeout || out->timeout_ns == LOCKSHM_FOREVER) { /* (False, -1) are the defaults of a wrapper that tries */
+		out->timeout_ns = 0;
+		return 0;
+	}
 	PyErr_SetString(PyExc_ValueError, "a timeout makes no sense with blocking=False");
 	return -1;
 }

@@ -119,12 +119,12 @@ static bool by_any(const struct node *Py_UNUSED(node), const void *Py_UNUSED(unu
 }
 
 /** Return: the oldest hold that @takes accepts, or NULL. */
-static struct node *oldest(Lock *lock, bool (*takes)(const struct node *node, const void *who), const void *who)
+static struct node *oldest(Lock *lock, bool (*takes)(const struct node *node, const void *of), const void *of)
 {
 	struct node *found = NULL;
 
 	for (struct node *node = &lock->first; node; node = node->next)
-		if (node->use == NODE_HELD && takes(node, who) && (!found || node->number < found->number))
+		if (node->use == NODE_HELD && takes(node, of) && (!found || node->number < found->number))
 			found = node;
 	return found;
 }
