@@ -57,15 +57,18 @@ PyObject *hold_extend(Lock *lock, PyObject *seconds)
 	return time_of(seconds, "seconds", &ns) ? NULL : renew(lock, ns, LOCKSHM_RENEW_ADD);
 }
 
-/** Busy with the holder or waiter in the way.  A closed segment has no list: then without one. */
-static PyObject *upgrade_refused(const Lock *lock, const struct node *node)
+/**
+ * Busy with the holder or waiter in the way.  A closed segment has no list: then without one.  @token: of the hold, which
+ * another thread may release while Python code runs.
+ */
+static PyObject *upgrade_refused(const Lock *lock, uint64_t token)
 {
 	PyObject *requests = PyObject_CallMethod((PyObject *)lock->segment, "requests", "O", lock->key);
 	PyObject *exception = NULL;
 
 	if (requests)
 		exception = PyObject_CallMethod(lock->state->report, "upgrade_refused", "OOK", lock->key, requests,
-						(unsigned long long)lockshm_token(&node->hold));
+						(unsigned long long)token);
 	Py_XDECREF(requests);
 	if (exception) {
 		PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
@@ -75,7 +78,7 @@ static PyObject *upgrade_refused(const Lock *lock, const struct node *node)
 	if (!PyErr_ExceptionMatches(PyExc_Exception))
 		return NULL;
 	PyErr_Clear();
-	return done(lock, node, LOCKSHM_BUSY);
+	return fail_hold(lock, LOCKSHM_BUSY, NULL, token);
 }
 
 PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
@@ -90,7 +93,7 @@ PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 
 		return fail_code(lock->state, code, &error, lock->key);
 	}
-	return code == LOCKSHM_BUSY ? upgrade_refused(lock, node) : done(lock, node, code);
+	return code == LOCKSHM_BUSY ? upgrade_refused(lock, lockshm_token(&node->hold)) : done(lock, node, code);
 }
 
 PyObject *hold_downgrade(Lock *lock, PyObject *Py_UNUSED(unused))

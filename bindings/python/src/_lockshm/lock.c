@@ -329,7 +329,7 @@ static PyObject *get_count(Lock *lock, void *Py_UNUSED(unused))
 
 	forget_foreign(lock);
 	for (struct node *node = &lock->first; node; node = node->next)
-		count += node->count;
+		count += node->use == NODE_HELD ? node->count : 0;
 	return PyLong_FromSsize_t(count);
 }
 

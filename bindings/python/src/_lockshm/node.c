@@ -55,26 +55,30 @@ void node_free(Lock *lock, struct node *node)
  */
 int node_enter(Lock *lock, struct node *node, PyObject *task, bool in_loop, int status)
 {
+	uint64_t number = ++lock->grants;
 	PyObject *result;
 
 	node->use = NODE_HELD;
 	node->local_only = status == LOCKSHM_LOCAL_ONLY;
 	node->told = false;
 	node->count = 1;
-	node->number = ++lock->grants;
+	node->number = number;
 	node->thread = this_thread();
 	Py_XINCREF(task);
 	node->task = task;
 	if (!lock->on_lost)
 		return 0;
 	result = PyObject_CallMethod(lock->state->report, "watch", "OOK", lock, in_loop ? Py_True : Py_False,
-				     (unsigned long long)node->number);
+				     (unsigned long long)number);
 	if (result) {
 		Py_DECREF(result);
 		return 0;
 	}
-	(void)lockshm_release(&node->hold, 0);
-	node_free(lock, node);
+	node = lock_node_numbered(lock, number);
+	if (node) { /* no other thread has released it meanwhile */
+		(void)lockshm_release(&node->hold, 0);
+		node_free(lock, node);
+	}
 	return -1;
 }
 
