@@ -111,20 +111,20 @@ class Clock:
             raise Waits
 
 
+def waiting(locks):
+    return sum(request.state == "waiting" for key in KEYS for request in locks.requests(key))
+
+
 def queued(locks, call):
-    """The outcome of a call of a drop-in; Waits if it is in the queue of a key."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(outcome(call)), daemon=True)
-    before = locks.stat()["requests_used"]
-    thread.start()
-    await_true(lambda: results or locks.stat()["requests_used"] > before, "the call ends, or waits")
-    if not results and any(r.state == "waiting" for key in KEYS for r in locks.requests(key)):
-        return "Waits"
-    thread.join()
-    return results[0]
+    """The outcome of a call of a drop-in; Waits if it is in the queue of a key that is held."""
+    results, before = [], waiting(locks)
+    threading.Thread(target=lambda: results.append(outcome(call)), daemon=True).start()
+    await_true(lambda: results or waiting(locks) > before, "the call ends, or waits")
+    return results[0] if results else "Waits"
 
 
 KEYS = []
+"""Those that are held."""
 SECONDS = [None, 0, 0.0, -1, -0.5, 1e-4, 300, 1e9, 1e300, 10**400, inf, -inf, nan, True, False, "", "5", "x", b"5", b"x"]
 SECONDS += [Fraction(600, 2), Decimal("300"), [], {}, 300j, object()]
 FRAMEWORK = {"Timeout", "LockError", "LockNotOwnedError", "DataError", "ResponseError"}
