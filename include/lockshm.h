@@ -33,6 +33,10 @@
  *    a try, but no thread more often than every 10 ms; so shorter waits that are repeated detect it as well.  From
  *    another pid namespace they cannot, and the lease has to end.  The same applies to a process that dumps core: the
  *    kernel reports its death when the dump is written.
+ *  - A signal handler ends a wait with lockshm_cancel(), not by a jump.  After a jump out of a wait (siglongjmp()) its
+ *    request stays in the queue, and may be granted, until the thread ends, or asks again in that segment for a key that
+ *    is not free: the request is taken out then.  What the call had by the time of the jump (of lockshm_acquire_many(),
+ *    or with LOCKSHM_GLOBAL) is in its holds: release them.  Its canceller needs lockshm_canceller_reset().
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,

@@ -372,6 +372,8 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 	struct acquire a;
 	int err;
 
+	if (unlikely(self->wait.index != 0))
+		wait_drop_left(self);
 	acquire_begin(&a, self, q, given, error);
 	err = acquire_try(&a);
 	if (q->report) {

@@ -2,6 +2,7 @@
 /* upgrade.c - change the mode of a hold: shared to exclusive, or back */
 #include "hold/hold-access.h"
 #include "lock/queue.h"
+#include "lock/wait.h"
 
 /* Change the mode of a granted request, while a bypass may change its prev. */
 static bool set_mode(const struct access *g, bool exclusive)
@@ -66,6 +67,8 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 
 	if (err)
 		return err;
+	if (g.self && unlikely(g.self->wait.index != 0))
+		wait_drop_left(g.self);
 	outcome = access_late_or_ok(&g);
 	if (outcome == LOCKSHM_LOST)
 		return hold_leave(&g, access_lost(&g));

@@ -63,6 +63,13 @@ struct barge_window {
 	uint64_t fence;		  /* the streak's fencing number under it */
 };
 
+/* The request of the wait that the thread is in.  At the begin of a call: of one that it left by a jump. */
+struct own_wait {
+	uint32_t index; /* 0 = none */
+	uint32_t entry;
+	uint64_t gen;
+};
+
 struct participant {
 	/* What each acquire and release touches, in one cache line. */
 	struct lockshm *segment;
@@ -89,6 +96,7 @@ struct participant {
 	uint64_t uncounted;	   /* by a loop without a place in the segment: added when it ends */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
 	struct barge_window barge; /* hold/barge.c */
+	struct own_wait wait;	   /* lock/wait.c */
 	int64_t probed_ns;	   /* when a failed try last probed an owner */
 	uint64_t unprobed;	   /* owner of one that did not, since then; 0 = none */
 	uint32_t n_unprobed;	   /* how many of those there were */

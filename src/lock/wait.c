@@ -373,17 +373,29 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 	}
 }
 
+static void begin_wait(struct participant *self, const struct wait_terms *t)
+{
+	self->wait = (struct own_wait){ t->index, entry_index(self->segment, t->entry), t->gen };
+	store_release(&self->shared->waiting, ref_pack(t->index, t->gen));
+	if (t->canceller)
+		canceller_begin(t->canceller, self->segment, t->index, t->gen);
+}
+
+static void end_wait(struct participant *self, const struct wait_terms *t)
+{
+	if (t->canceller)
+		canceller_end(t->canceller);
+	store_release(&self->shared->waiting, 0);
+	self->wait.index = 0;
+}
+
 int wait_for_grant(struct participant *self, struct wait_terms *t)
 {
 	int result;
 
-	store_release(&self->shared->waiting, ref_pack(t->index, t->gen));
-	if (t->canceller)
-		canceller_begin(t->canceller, self->segment, t->index, t->gen);
+	begin_wait(self, t);
 	result = wait_rounds(self, t);
-	if (t->canceller)
-		canceller_end(t->canceller);
-	store_release(&self->shared->waiting, 0);
+	end_wait(self, t);
 	if (result == LOCKSHM_DEADLOCK)
 		(void)fetch_add_relaxed(&self->segment->header->deadlocks, 1);
 	/* For the next one: a program may cancel all its waits in less time than a self-check takes. */
@@ -396,6 +408,23 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 	if (result == LOCKSHM_CANCELLED || result == WAIT_AGAIN)
 		queue_grant_next(self->segment, t->entry, t->index);
 	return result;
+}
+
+/* The generation shows that it is that request still, as only this thread fills its record.  ENTERED: the jump came before
+ * the call returned, so that no hold stands for it.  Crash point: killed on the way, it is what any dead thread left. */
+void wait_drop_left(struct participant *self)
+{
+	struct lockshm *s = self->segment;
+	struct own_wait left = self->wait;
+	uint64_t *word = &s->requests[left.index].word, w = load_acquire(word);
+
+	while (word_gen(w) == left.gen && (word_is(w, REQUEST_WAITING) || word_holds(w)))
+		if (cas(word, &w, word_with_state(w, word_holds(w) ? REQUEST_RELEASED : REQUEST_ABANDONED))) {
+			queue_grant_next(s, &s->entries[left.entry], left.index);
+			break;
+		}
+	store_release(&self->shared->waiting, 0);
+	self->wait.index = 0;
 }
 
 /* ---------------------------------------------------------------- waits that no thread sleeps for */

@@ -29,6 +29,12 @@ struct wait_terms {
  */
 MUST_CHECK int wait_for_grant(struct participant *self, struct wait_terms *t);
 
+/*
+ * A signal handler has left the last wait of @self by a jump (siglongjmp()): take its request out of the queue, or release
+ * it if it was granted meanwhile.  For the begin of a call of its thread, if self->wait.index is not 0.
+ */
+void wait_drop_left(struct participant *self);
+
 /* ---------------------------------------------------------------- waits that no thread sleeps for */
 
 #define WAIT_OVER 2 /* the request waits no more: its word says why */

@@ -22,6 +22,7 @@ tests_of_units += \
 	%D%/test-handover \
 	%D%/test-host-program \
 	%D%/test-inspect \
+	%D%/test-jump \
 	%D%/test-lease \
 	%D%/test-life-word \
 	%D%/test-lock-object \
