@@ -1320,7 +1320,7 @@ struct lockshm_stat {
 	uint32_t locks_known;   /**< keys it remembers, idle ones too, but not the bridge's; may be more than @locks */
 	uint32_t locks_busy;    /**< held or awaited by a live thread, or cooling down */
 	uint32_t locks_damaged; /**< with a damage mark */
-	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; holding or waiting */
+	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; in use: they hold, wait or cool down */
 	uint32_t owners, owners_used, owners_dead;
 	uint64_t acquires;      /**< granted, of all threads past and present */
 	uint64_t waits;         /**< of those, granted after a wait; counted at the grant */
@@ -1495,7 +1495,7 @@ struct lockshm_marks {
 int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
 
 /**
- * lockshm_sweep - free what dead processes left: slots, request records, half-made entries
+ * lockshm_sweep - free what dead processes left: slots, request records, half-made entries; and ended cooldowns
  * @segment: handle
  * @freed:   [out] owner slots freed, 0 with a code; may be NULL
  *

@@ -11,6 +11,7 @@
 #include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
 #include "lock/damage.h"
+#include "lock/deadline.h"
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/request.h"
@@ -216,7 +217,7 @@ static int fill_lock(struct view *v, const struct shm_entry *e, const struct ide
 	for (i = v->snap.n; i-- > 0;) {
 		const struct snapshot_request *from = &v->snap.requests[i];
 
-		if (!word_live(from->word))
+		if (!word_live(from->word) || cooldown_is_over(v->s, from->word, from->deadline))
 			continue;
 		fill_request(v, from, &v->infos[n++]);
 	}

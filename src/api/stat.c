@@ -6,6 +6,7 @@
 #include "hostlease/host-lease.h"
 #include "hostlease/leader.h"
 #include "lock/damage.h"
+#include "lock/deadline.h"
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
@@ -15,36 +16,40 @@
 
 /* ---------------------------------------------------------------- counts */
 
-/* Is a request over, or of a dead thread, so that the next request for the lock would end it? */
-static bool is_left(const struct lockshm *s, const struct shm_request *r, uint64_t word)
-{
-	uint64_t d = load_acquire(&r->deadline);
+/* What a request, or all of a queue, is. */
+enum use {
+	USE_OVER, /* a cooldown that has ended */
+	USE_LEFT, /* over, or of a dead thread, so that the next request for the lock would end it */
+	USE_BUSY  /* of a live thread that holds or awaits the lock; or it cools down */
+};
 
+static enum use use_of(const struct lockshm *s, const struct shm_request *r, uint64_t word)
+{
 	if (word_is(word, REQUEST_COOLING))
-		return d < DEADLINE_NEVER && segment_now(s) > (int64_t)d;
-	return word_dead(word) || owner_is_dead(s, load_acquire(&r->owner));
+		return cooldown_is_over(s, word, load_acquire(&r->deadline)) ? USE_OVER : USE_BUSY;
+	return word_dead(word) || owner_is_dead(s, load_acquire(&r->owner)) ? USE_LEFT : USE_BUSY;
 }
 
-/* Does a live thread hold or await the lock, or does it cool down?  A queue that changes meanwhile counts as used.
- * @hops bounds the walks through the queues of a damaged segment. */
-static bool is_busy(const struct lockshm *s, const struct shm_entry *e, uint64_t tail, uint32_t *hops)
+/* A queue that changes meanwhile counts as busy.  @hops bounds the walks through the queues of a damaged segment. */
+static enum use use_of_lock(const struct lockshm *s, const struct shm_entry *e, uint64_t tail, uint32_t *hops)
 {
+	enum use use, most = USE_OVER;
 	const struct shm_request *r;
 	uint32_t i = tail_index(tail);
 	uint64_t word;
 
-	for (; i != 0; --*hops) {
+	for (; i != 0 && most != USE_BUSY; --*hops) {
 		if (*hops == 0)
-			return true;
+			return USE_BUSY;
 		r = request_at(s, i);
 		word = r ? load_acquire(&r->word) : 0;
 		if (!r || word_is(word, REQUEST_FREE))
-			return load_acquire(&e->tail) != tail;
-		if (!is_left(s, r, word))
-			return true;
+			return load_acquire(&e->tail) != tail ? USE_BUSY : USE_LEFT;
+		use = use_of(s, r, word);
+		most = use > most ? use : most;
 		i = word_prev(word);
 	}
-	return false;
+	return most;
 }
 
 /* But for the lock that elects the leader: no user has taken it. */
@@ -54,15 +59,14 @@ static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 
 	for (i = 0; i < s->n_locks; i++) {
 		const struct shm_entry *e = &s->entries[i];
-		uint64_t tail = load_acquire(&e->tail);
+		enum use use;
 
 		if (load_relaxed(&e->key_len) == 0 || i == internal)
 			continue;
+		use = use_of_lock(s, e, load_acquire(&e->tail), &hops);
 		stat->locks_known++;
-		if (is_busy(s, e, tail, &hops))
-			stat->locks_busy++;
-		else
-			stat->locks_left += tail_index(tail) != 0;
+		stat->locks_busy += use == USE_BUSY;
+		stat->locks_left += use == USE_LEFT;
 		stat->locks_damaged += damage_pending(e);
 	}
 }
@@ -74,8 +78,12 @@ static void count_requests(const struct lockshm *s, struct lockshm_stat *stat)
 	for (i = 0; i < s->n_chunks; i++)
 		if (load_relaxed(chunk_word(s, i)) != 0)
 			stat->requests_reserved += s->chunk_size;
-	for (i = 1; i <= s->n_requests; i++)
-		stat->requests_used += !word_is(load_relaxed(&s->requests[i].word), REQUEST_FREE);
+	for (i = 1; i <= s->n_requests; i++) {
+		uint64_t word = load_acquire(&s->requests[i].word);
+
+		stat->requests_used += !word_is(word, REQUEST_FREE) &&
+				       !cooldown_is_over(s, word, load_acquire(&s->requests[i].deadline));
+	}
 }
 
 static void count_owners(const struct lockshm *s, struct lockshm_stat *stat)

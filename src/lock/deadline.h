@@ -13,6 +13,12 @@ static inline int64_t deadline_clock(const struct lockshm *s, int64_t ttl_ns)
 	return likely(ttl_ns >= PRECISE_BELOW_NS) ? segment_now_at_most(s) : segment_now(s);
 }
 
+/* Has a cooldown ended that no request has cleared away yet?  @word was read before @deadline. */
+static inline bool cooldown_is_over(const struct lockshm *s, uint64_t word, uint64_t deadline)
+{
+	return word_is(word, REQUEST_COOLING) && deadline < DEADLINE_NEVER && segment_now(s) > (int64_t)deadline;
+}
+
 /* First half of a renewal: set the deadline of the granted request (@index, @gen).  False = it is no longer granted. */
 bool deadline_set(struct lockshm *s, uint32_t index, uint64_t gen, int64_t end);
 

@@ -8,6 +8,7 @@
  */
 #include "lock/sweep.h"
 
+#include "lock/deadline.h"
 #include "lock/participant.h"
 #include "lock/queue.h"
 #include "lock/table.h"
@@ -321,10 +322,25 @@ int sweep_all(struct lockshm *s)
 	return sweep_round(s, 0, &r);
 }
 
+/* A cooldown has no owner that would clear it away. */
+static void end_cooldowns(struct lockshm *s)
+{
+	uint32_t i;
+
+	for (i = 1; i <= s->n_requests; i++) {
+		uint64_t w = load_acquire(&s->requests[i].word);
+		struct shm_entry *e = entry_at(s, load_relaxed32(&s->requests[i].entry));
+
+		if (e && cooldown_is_over(s, w, load_acquire(&s->requests[i].deadline)))
+			(void)queue_advance_tail(s, e);
+	}
+}
+
 int sweep_probing(struct lockshm *s)
 {
 	uint32_t slot;
 
+	end_cooldowns(s);
 	for (slot = 0; slot < s->n_owners; slot++) {
 		uint64_t c = load_acquire(&s->owners[slot].control);
 

@@ -20,7 +20,8 @@ int sweep_some(struct lockshm *s, uint32_t most);
 /* The same for every slot.  Returns the number of slots freed. */
 int sweep_all(struct lockshm *s);
 
-/* The same after probing every owner that seems to live, which costs a look at /proc each. */
+/* The same after probing every owner that seems to live, which costs a look at /proc each; also ends cooldowns that are
+ * over. */
 int sweep_probing(struct lockshm *s);
 
 #endif

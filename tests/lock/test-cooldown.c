@@ -2,6 +2,7 @@
 /* test-cooldown.c - release that keeps the key closed for a while (S4-14: spacing of runs) */
 #include "support/agent.h"
 #include "support/fixture.h"
+#include "support/inside.h"
 
 static int release_with(struct agent *a, int64_t cooldown)
 {
@@ -76,6 +77,87 @@ START_TEST(cooldown_outlives_its_process)
 	ck_code(lockshm_sweep(seg, NULL), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	ck_assert_uint_eq(stat_now().owners_used, 2); /* its taker, and the sweeping test itself */
+	verify_clean();
+}
+END_TEST
+
+static bool lists_k;
+
+static int note_listed(const struct lockshm_lock_info *lock, void *arg)
+{
+	(void)lock;
+	(void)arg;
+	lists_k = true;
+	return 0;
+}
+
+/* Without a request that ends it, and a sweep then gives the record back. */
+START_TEST(cooldown_that_has_ended_counts_as_nothing)
+{
+	struct agent *h = agent_start();
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	struct seen seen;
+	uint32_t record;
+	uint64_t token;
+
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	token = h->answer.token;
+	ck_code(release_with(h, LOCKSHM_SECONDS(60)), 0);
+	stat = stat_now();
+	ck_assert_uint_eq(stat.locks_busy, 1);
+	ck_assert_uint_eq(stat.requests_used, 1);
+	ck_assert_uint_eq(stat.locks_left, 0);
+	ck_code(lockshm_end_hold(seg, "k", 1, token), 0);
+	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
+	record = nth_from_tail(entry_of("k"), 0);
+	ck_code(release_with(h, LOCKSHM_MS(1)), 0);
+	if (_i)
+		agent_kill(h);
+	pass(now_ns() + LOCKSHM_MS(5));
+	stat = stat_now();
+	ck_assert_uint_eq(stat.locks_busy, 0);
+	ck_assert_uint_eq(stat.locks_left, 0);
+	ck_assert_uint_eq(stat.requests_used, 0);
+	lists_k = false;
+	ck_code(lockshm_each_lock(seg, note_listed, NULL), 0);
+	ck_assert(!lists_k);
+	look("k", &seen);
+	ck_assert_uint_eq(seen.holders + seen.waiters, 0);
+	ck_assert_int_eq(word_state(seg->requests[record].word), REQUEST_COOLING);
+	ck_code(lockshm_sweep(seg, NULL), 0);
+	ck_assert_int_eq(word_state(seg->requests[record].word), REQUEST_FREE);
+	verify_clean();
+}
+END_TEST
+
+/* Their owners are gone, and no request asks for the keys again. */
+START_TEST(cooldowns_that_have_ended_leave_their_records_to_others)
+{
+	lockshm_hold_t hold[8];
+	char key[8];
+	int i, round;
+
+	segment_with(64, 8, 4);
+	for (round = 0; round < 3; round++) {
+		struct agent *h = agent_start();
+
+		for (i = 0; i < 8; i++) {
+			struct agent_command c = { .op = AGENT_ACQUIRE, .how = LOCKSHM_EXCLUSIVE, .hold = i,
+						   .timeout_ns = AGENT_TRY };
+
+			snprintf(c.key, sizeof(c.key), "%d.%d", round, i);
+			ck_code(agent_do(h, c), 0);
+			ck_code(agent_do(h, (struct agent_command){ .op = AGENT_RELEASE, .hold = i,
+								    .ns = LOCKSHM_MS(1) }),
+				0);
+		}
+		agent_kill(h);
+		pass(now_ns() + LOCKSHM_MS(5));
+	}
+	for (i = 0; i < 8; i++) {
+		snprintf(key, sizeof(key), "mine.%d", i);
+		ck_code(take(&hold[i], key, LOCKSHM_EXCLUSIVE), 0);
+	}
 	verify_clean();
 }
 END_TEST
@@ -155,6 +237,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, cooldown_holds_back_a_waiter_that_waits_already);
 	tcase_add_test(tc, cooldown_ends_the_hold);
 	tcase_add_test(tc, cooldown_outlives_its_process);
+	tcase_add_loop_test(tc, cooldown_that_has_ended_counts_as_nothing, 0, 2);
+	tcase_add_test(tc, cooldowns_that_have_ended_leave_their_records_to_others);
 	tcase_add_test(tc, cooldown_of_an_overdue_hold_is_late_and_still_cools);
 	tcase_add_test(tc, cooldown_of_a_lost_hold_closes_nothing);
 	tcase_add_test(tc, cooldown_of_a_shared_hold_is_refused_and_keeps_it);
