@@ -465,8 +465,8 @@ LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, con
  * too.  The file decides, and not its name: a segment made anew under the name has another handle.  Handles with
  * LOCKSHM_OPEN_READ_ONLY are counted apart: one for all read-only opens.
  *
- * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, or an owner that is neither the caller
- *         nor root); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, an owner that is neither the caller nor
+ *         root, or /dev/shm is read-only); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
  *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which copies the count; a child
  * made while another thread is inside this call may find one open more.

@@ -277,12 +277,18 @@ static int set_access(int fd, const struct lockshm_create_options *o, struct loc
 	return 0;
 }
 
-/* Error of making or naming the file: no permission, no room, or worse. */
-static int refused(int e, const char *what, struct lockshm_error *error)
+int segment_refused(int e, const char *what, struct lockshm_error *error)
 {
+	char text[sizeof(error->message)];
+
 	switch (e) {
-	case EACCES:
 	case EROFS:
+		snprintf(text, sizeof(text), "%s: mount " SHM_DIR " writable here", what);
+		return error_system(error, LOCKSHM_PERMISSION, e, text);
+	case EMFILE:
+		snprintf(text, sizeof(text), "%s: close files, or raise their limit (ulimit -n)", what);
+		return error_system(error, LOCKSHM_SYSTEM, e, text);
+	case EACCES:
 		return error_system(error, LOCKSHM_PERMISSION, e, what);
 	case ENOSPC:
 	case EDQUOT:
@@ -303,7 +309,7 @@ static int publish(int fd, const char *name, struct lockshm_error *error)
 		return 0;
 	if (errno == EEXIST)
 		return error_set(error, LOCKSHM_EXISTS, "segment %s exists already", name);
-	return refused(errno, "cannot name a file in " SHM_DIR, error);
+	return segment_refused(errno, "cannot name a file in " SHM_DIR, error);
 }
 
 /* A file without a name, otherwise complete. */
@@ -317,7 +323,7 @@ static int create_file(int *out, const struct lockshm_create_options *o, const s
 	if (fd < 0 && errno == ENOENT)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "no " SHM_DIR " here, mount a tmpfs there");
 	if (fd < 0)
-		return refused(errno, "cannot make a file in " SHM_DIR, error);
+		return segment_refused(errno, "cannot make a file in " SHM_DIR, error);
 	size_tables(&h, o);
 	err = fill_header(&h, o, redis, error);
 	if (!err)

@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,7 +198,7 @@ static int read_header(struct shm_header *h, int fd, struct lockshm_error *error
 	ssize_t n = pread(fd, h, sizeof(*h), 0);
 
 	if (n < 0)
-		return error_system(error, LOCKSHM_SYSTEM, errno, "pread");
+		return error_system(error, LOCKSHM_SYSTEM, errno, "cannot read the segment's header");
 	if (!segment_begins(h, (size_t)n))
 		return error_set(error, LOCKSHM_BAD_SEGMENT, "not a lockshm segment (wrong magic)" FOREIGN);
 	if (n != (ssize_t)sizeof(*h))
@@ -234,7 +236,7 @@ static int check_all(struct checked *c, int fd, const char *name, unsigned flags
 	int err;
 
 	if (fstat(fd, &c->st) != 0)
-		return error_system(error, LOCKSHM_SYSTEM, errno, "fstat");
+		return error_system(error, LOCKSHM_SYSTEM, errno, "cannot look at the segment's file");
 	err = check_file(&c->st, flags, error);
 	if (!err)
 		err = read_header(&c->header, fd, error);
@@ -252,6 +254,25 @@ static int check_all(struct checked *c, int fd, const char *name, unsigned flags
 	return clock_namespace_offset(&c->clock_offset, &c->clock_ns) ? 0 : unknown_clock(errno, error);
 }
 
+/* EAGAIN: a process that locks all its memory locks a mapping with it. */
+static int map_error(int e, uint64_t size, struct lockshm_error *error)
+{
+	bool locked = e == EAGAIN;
+	struct rlimit limit;
+	char what[160];
+
+	if ((!locked && e != ENOMEM) || getrlimit(locked ? RLIMIT_MEMLOCK : RLIMIT_AS, &limit) != 0 ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		snprintf(what, sizeof(what), "cannot map the segment's %llu bytes", (unsigned long long)size);
+	else if (locked)
+		snprintf(what, sizeof(what), "the process locks its memory, %llu bytes at most (ulimit -l), and the segment needs "
+			 "%llu: raise the limit", (unsigned long long)limit.rlim_cur, (unsigned long long)size);
+	else
+		snprintf(what, sizeof(what), "the process has %llu bytes of address space (ulimit -v), and the segment needs "
+			 "%llu: raise the limit", (unsigned long long)limit.rlim_cur, (unsigned long long)size);
+	return error_system(error, locked || e == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, e, what);
+}
+
 static int map_checked(struct lockshm **out, const struct checked *c, int fd, const char *name, unsigned flags,
 		       struct lockshm_error *error)
 {
@@ -260,7 +281,7 @@ static int map_checked(struct lockshm **out, const struct checked *c, int fd, co
 	void *base = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 
 	if (base == MAP_FAILED)
-		return error_system(error, errno == ENOMEM ? LOCKSHM_NO_MEMORY : LOCKSHM_SYSTEM, errno, "mmap");
+		return map_error(errno, size, error);
 	/* Huge pages where the machine grants them to shared memory on advice; else a no-op. */
 	(void)madvise(base, size, MADV_HUGEPAGE);
 	*out = handle_new(&c->header, base, &c->st, name, flags, fd, c->clock_offset, c->clock_ns);
@@ -281,19 +302,19 @@ int segment_map(struct lockshm **out, int fd, const char *name, unsigned flags, 
 
 static int open_error(int e, const char *name, struct lockshm_error *error)
 {
+	char what[LOCKSHM_NAME_MAX + 32];
+
+	snprintf(what, sizeof(what), "cannot open segment %s", name);
 	switch (e) {
 	case ENOENT:
 		return error_set(error, LOCKSHM_NO_SEGMENT,
 				 "no segment %s: make it with lockshm_create() or lockctl create", name);
-	case EACCES:
 	case EPERM:
-		return error_system(error, LOCKSHM_PERMISSION, e, name);
+		return error_system(error, LOCKSHM_PERMISSION, e, what);
 	case ELOOP:
 		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
-	case ENOMEM:
-		return error_system(error, LOCKSHM_NO_MEMORY, e, name);
 	default:
-		return error_system(error, LOCKSHM_SYSTEM, e, name);
+		return segment_refused(e, what, error);
 	}
 }
 

@@ -188,20 +188,24 @@ int segment_clear_retired(const char *name)
 
 static int removal_error(int e, const char *name, struct lockshm_error *error)
 {
+	char what[LOCKSHM_NAME_MAX + 32];
+
+	snprintf(what, sizeof(what), "cannot remove segment %s", name);
 	switch (e) {
 	case ENOENT:
 		return error_set(error, LOCKSHM_NO_SEGMENT, "no segment %s", name);
-	case EACCES:
 	case EPERM:
+		return error_system(error, LOCKSHM_PERMISSION, e, what);
+	case EACCES:
 	case EROFS:
-		return error_system(error, LOCKSHM_PERMISSION, e, name);
+		return segment_refused(e, what, error);
 	case ELOOP:
 		return error_set(error, LOCKSHM_PERMISSION, "%s is a symbolic link, which is never followed", name);
 	case EMEDIUMTYPE:
 		return error_set(error, LOCKSHM_BAD_SEGMENT,
 				 "%s is no lockshm segment: if it is yours, remove the file by hand", name);
 	default:
-		return error_system(error, LOCKSHM_SYSTEM, e, name);
+		return error_system(error, LOCKSHM_SYSTEM, e, what);
 	}
 }
 

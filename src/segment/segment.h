@@ -233,6 +233,9 @@ uint64_t segment_layout(void);
 /* Identity of this kernel run, 16 bytes; zero if /proc does not have it. */
 void segment_boot_id(unsigned char out[16]);
 
+/* The system refused @what, "cannot ...": code, cause, and cure where there is one. */
+int segment_refused(int e, const char *what, struct lockshm_error *error);
+
 /* Make a segment with the checked options @o, and map it.  @redis: its Redis settings, or zero. */
 MUST_CHECK int segment_create(struct lockshm **out, const char *name, const struct lockshm_create_options *o,
 			      const struct shm_redis *redis, struct lockshm_error *error);

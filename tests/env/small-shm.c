@@ -8,6 +8,7 @@
 #include "env.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -146,12 +147,37 @@ static void no_inode(void)
 	unmount_shm();
 }
 
+static void says_read_only(void)
+{
+	CHECK(error.sys_errno == EROFS);
+	CHECK(strstr(error.message, "mount " SHM " writable") != NULL);
+}
+
 static void read_only(void)
 {
 	mount_shm("size=1m", MS_RDONLY);
 	CHECK_CODE(create(64), LOCKSHM_PERMISSION);
+	says_read_only();
 	CHECK_CODE(lockshm_open(&env_segment, NAME, 0, &error), LOCKSHM_NO_SEGMENT);
 	CHECK_CODE(lockshm_destroy(NAME, &error), LOCKSHM_NO_SEGMENT);
+	unmount_shm();
+}
+
+/* A segment is there: it can be looked at. */
+static void made_read_only(void)
+{
+	mount_shm("size=1m", 0);
+	CHECK_CODE(create(64), 0);
+	CHECK_CODE(lockshm_close(env_segment), 0);
+	CHECK(mount(NULL, SHM, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0);
+	CHECK_CODE(lockshm_open(&env_segment, NAME, 0, &error), LOCKSHM_PERMISSION);
+	says_read_only();
+	CHECK_CODE(create(64), LOCKSHM_PERMISSION);
+	says_read_only();
+	CHECK_CODE(lockshm_destroy(NAME, &error), LOCKSHM_PERMISSION);
+	says_read_only();
+	CHECK_CODE(lockshm_open(&env_segment, NAME, LOCKSHM_OPEN_READ_ONLY, &error), 0);
+	CHECK_CODE(lockshm_close(env_segment), 0);
 	unmount_shm();
 }
 
@@ -176,6 +202,7 @@ int main(void)
 	filled_by_others();
 	no_inode();
 	read_only();
+	made_read_only();
 	missing();
 	return 0;
 }

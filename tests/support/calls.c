@@ -64,7 +64,7 @@ static const struct failure failures[] = {
 	{ SYS_write, { ENOSPC, EINTR, EIO } },
 	{ SYS_pwrite64, { ENOSPC, EINTR, EPERM } },
 	{ SYS_getdents64, { ENOMEM, EIO } },
-	{ SYS_mmap, { ENOMEM, EPERM } },
+	{ SYS_mmap, { ENOMEM, EPERM, EAGAIN } },
 	{ SYS_mprotect, { ENOMEM } },
 	{ SYS_mremap, { ENOMEM } },
 	{ SYS_madvise, { ENOMEM, EINVAL } },

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -238,7 +239,7 @@ def failure(
             message = f"{key!r}: {message}"
         return _CLASSES[code](message, key, in_the_way, waited)
     message = message if key is None else f"{key!r}: {message}"
-    if code == "PERMISSION":
+    if code == "PERMISSION" and sys_errno != errno.EROFS:  # that message has its own advice
         message += (
             ".  Run as the user that made the segment, or make it with mode=0o660 and a common group and pass any_owner=True"
         )
