@@ -57,6 +57,21 @@ reads layout.c $CC || { cat "$work/log"; echo "FAILED: not even this machine"; e
 	try $CC -m32
 	try $CC -mx32
 }
+# configure: the first error, and not one of make.  Nothing is linked with a library, which need not be installed.
+# shellcheck disable=SC2086
+if [ -x "$srcdir/configure" ] && reads control.c $CC -m32; then
+	configure=$(cd "$srcdir" && pwd)/configure
+	if (cd "$work" && "$configure" --host=i386-linux-gnu CC="$CC -m32 -nostdlib -static -Wl,-e,0") >"$work/log" 2>&1; then
+		echo "FAILED: configure accepts $CC -m32"
+		failed=$((failed + 1))
+	elif ! grep -q "^configure: error: lockshm needs Linux on a little-endian 64-bit machine" "$work/log"; then
+		echo "FAILED: configure does not say why:"
+		cat "$work/log"
+		failed=$((failed + 1))
+	else
+		echo "refused: configure CC='$CC -m32'"
+	fi
+fi
 for target in i386-linux-gnu arm-linux-gnueabihf mips64-linux-gnu s390x-linux-gnu; do
 	try clang --target=$target
 done
