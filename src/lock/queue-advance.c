@@ -40,7 +40,7 @@ enum walk queue_predecessor(struct lockshm *s, struct shm_entry *e, struct qpos 
 		struct shm_request *r = request_at(s, p);
 		uint64_t w;
 
-		before->index = p;
+		*before = (struct qpos){ p, 0 };
 		if (p == 0)
 			return WALK_DONE;
 		if (!r)
