@@ -7,8 +7,9 @@
  * existing segment, and reads its own identity from the kernel, so that its death can be told from that of a process
  * with the same pid.  "attach-life" is that and what an exact death costs: a robust mutex half in a page of the segment,
  * half in a private one, that page cleared, the thread's own stat and name, a word that fork wipes, and a page each of the
- * tables where a first request looks.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks held, from its start to
- * its end.
+ * tables where a first request looks.  "first-renewed" is from the open to a lock with automatic renewal, "first-loop" to
+ * an event loop, with "-9" in a process of nine threads.  "lockctl-ls" is the time of `lockctl ls` with 100,000 locks
+ * held, from its start to its end.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -25,9 +26,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lockshm.h"
+
 #define PAGE 4096 /* as the library has them */
 #define LS_KEYS 100000u
 #define TAKE_MS 120000
+#define OTHER_THREADS 8
 
 static const int attaches[BENCH_EFFORTS] = { 2, 40, 200 };
 
@@ -157,6 +161,57 @@ static void life_calls(void *arg)
 	s->ticks = bench_ticks() - from;
 }
 
+static void *sit(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* The first call of a new process that needs the thread of the library: a renewed lock, or a loop. */
+static void first_call(struct scene *s, int threads, bool renewed)
+{
+	struct lockshm_request q = LOCKSHM_REQUEST("first");
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	lockshm_loop_t *loop;
+	pthread_t thread;
+	uint64_t from;
+	lockshm_t *l;
+	int status;
+
+	while (threads-- > 0)
+		if (pthread_create(&thread, NULL, sit, NULL) != 0)
+			bench_fail("a thread");
+	q.flags = LOCKSHM_AUTO_RENEW;
+	from = bench_ticks();
+	status = lockshm_open(&l, lockshm_bench_segment(), 0, NULL);
+	if (status == 0)
+		status = renewed ? lockshm_acquire(l, &q, &hold) : lockshm_loop_open(l, &loop, -1, NULL);
+	s->ticks = bench_ticks() - from;
+	if (status != 0)
+		bench_fail("the first call");
+}
+
+static void first_renewed(void *arg)
+{
+	first_call(arg, 0, true);
+}
+
+static void first_renewed_threads(void *arg)
+{
+	first_call(arg, OTHER_THREADS, true);
+}
+
+static void first_loop(void *arg)
+{
+	first_call(arg, 0, false);
+}
+
+static void first_loop_threads(void *arg)
+{
+	first_call(arg, OTHER_THREADS, false);
+}
+
 static void take_all(void *arg)
 {
 	struct scene *s = arg;
@@ -237,6 +292,10 @@ static void run(const struct point *p, const struct lock_adapter *lock)
 	if (lock == &adapter_lockshm) {
 		run_floor(p, s, "attach-calls", bare_calls);
 		run_floor(p, s, "attach-life", life_calls);
+		run_floor(p, s, "first-renewed", first_renewed);
+		run_floor(p, s, "first-renewed-9", first_renewed_threads);
+		run_floor(p, s, "first-loop", first_loop);
+		run_floor(p, s, "first-loop-9", first_loop_threads);
 	}
 	bench_destroy(lock);
 	result_add_hist(p, lock->name, &hist, 0);
