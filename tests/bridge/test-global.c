@@ -449,7 +449,13 @@ START_TEST(tokens_rise_from_host_to_host)
 }
 END_TEST
 
-/* While another host waits the lease continues here for a time, not for ever. */
+static bool knows_of_waiters(void *arg)
+{
+	(void)arg;
+	return lease_of(0, K).other_hosts_waiting > 0;
+}
+
+/* While another host waits, and this one knows it, the lease continues here for a time, not for ever. */
 START_TEST(a_local_crowd_lets_others_in)
 {
 	struct lockshm_create_options options = host_options();
@@ -466,6 +472,7 @@ START_TEST(a_local_crowd_lets_others_in)
 	ck_code(agent_do(a, args), 0);
 	global_send(c, K, LOCKSHM_EXCLUSIVE);
 	redis_has("ZCARD {lk:" K "}:q", "1");
+	ck_assert(await(knows_of_waiters, NULL));
 	/* This host's queue is never empty: without the bound, c would wait for ever. */
 	while (agent_poll(c) == AGENT_BLOCKED) {
 		struct agent *next = local_grants % 2 ? a : b, *holder = local_grants % 2 ? b : a;
