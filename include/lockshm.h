@@ -1214,6 +1214,7 @@ struct lockshm_host_lease_info {
 	char value[40];        /**< the value in Redis, that of the last lease if there is none now */
 	char why[256];         /**< why the last try failed, "" if it did not; ends with the host in the way,
 				*   if one is known: "another host holds it: web-2 (9b1b6a9d2f0c4e57)" */
+	int64_t why_age_ns;    /**< how long ago that try began: what it says may be over; 0 without @why */
 };
 
 /** One lock. */

@@ -127,8 +127,9 @@ static void fill_lease(struct view *v, const struct identity *id)
 	host_lease_value(v->s, i, host_lease_epoch(word), to->value);
 	/* The lease that came after a result made it history. */
 	if ((to->state == LOCKSHM_HOST_LEASE_ACQUIRING || to->state == LOCKSHM_HOST_LEASE_RELEASING ||
-	     to->state == LOCKSHM_HOST_LEASE_NONE) && result_asked(last_result) > (int64_t)load_relaxed(&r->acquired))
-		(void)host_lease_reason(r, last_result, to->why);
+	     to->state == LOCKSHM_HOST_LEASE_NONE) && result_asked(last_result) > (int64_t)load_relaxed(&r->acquired) &&
+	    host_lease_reason(r, last_result, to->why))
+		to->why_age_ns = now > result_asked(last_result) ? now - result_asked(last_result) : 1;
 	v->lock.lease = to;
 }
 

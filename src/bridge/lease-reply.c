@@ -49,6 +49,7 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 	struct bridge_lease *l = &b->leases[i];
 	bool transient = redis_error_passes(cmd->code);
 	int64_t now = host_now(b->s);
+	enum last_result result;
 
 	bridge_count_add(b->s, BRIDGE_COUNT_ERRORS, !cmd->shared);
 	back_off(b, l);
@@ -60,11 +61,13 @@ static void apply_failure(struct bridge *b, uint32_t i, uint64_t word, const str
 	if (!transient)
 		bridge_log_refusal(cmd->why);
 	/* A short silence is not yet an outage. */
-	if (transient && now - l->failing_since < GRACE_NS)
-		return;
+	result = !transient			   ? RESULT_LASTS :
+		 now - l->failing_since < GRACE_NS ? RESULT_NOT_YET :
+						     RESULT_PASSES;
 	if (host_lease_state(word) == HOST_LEASE_ACQUIRING || host_lease_state(word) == HOST_LEASE_RELEASING)
-		report_result(b, i, transient ? RESULT_PASSES : RESULT_LASTS, cmd, 0, cmd->why);
-	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || (transient && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
+		report_result(b, i, result, cmd, 0, cmd->why);
+	if (host_lease_state(word) != HOST_LEASE_ACQUIRING || result == RESULT_NOT_YET ||
+	    (transient && b->s->redis.policy == LOCKSHM_REDIS_WAIT))
 		return;
 	/* Requests with the policy WAIT of their own begin a new epoch at once: delay it. */
 	l->not_before = l->next_try;

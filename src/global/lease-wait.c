@@ -2,6 +2,7 @@
 /* lease-wait.c - a request that is granted on this host waits for the host lease; see lease-wait.h */
 #include "global/lease-wait.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hold/hold.h"
@@ -16,6 +17,7 @@
 #define BRIDGELESS_NS LOCKSHM_SECONDS(2) /* without a bridge, which may be starting again */
 #define LOOK_NS LOCKSHM_MS(100)	   /* from then on it looks whether there is a bridge */
 #define BRIDGELESS_TRY_NS LOCKSHM_SECONDS(1)
+#define NEWS_NS LOCKSHM_SECONDS(1) /* longer than a pause between two attempts, and the time that a reply may take */
 #define NO_BRIDGE "no bridge to Redis runs: start one with \"lockshm-bridge %.130s\""
 
 static struct shm_host_lease *lease_of(const struct lease_wait *g)
@@ -143,7 +145,7 @@ static uint64_t last_result_of(const struct lease_wait *g)
 static void reason(const struct lease_wait *g, uint64_t last_result, char out[HOST_LEASE_REASON_BYTES])
 {
 	static const char *const plain[] = {
-		[0] = "",
+		[RESULT_NOT_YET] = "Redis has not replied",
 		[RESULT_BUSY] = "another host holds it",
 		[RESULT_PASSES] = "Redis is out of reach, or not able now",
 		[RESULT_LASTS] = "Redis refuses it",
@@ -168,7 +170,7 @@ static int apply_result(struct lease_wait *g)
 	char why[HOST_LEASE_REASON_BYTES];
 	int code = result_code(v) == RESULT_PASSES ? by_policy(g) : LOCKSHM_BRIDGE;
 
-	if (result_asked(v) < g->since)
+	if (result_code(v) == RESULT_NOT_YET || result_asked(v) < g->since)
 		return 0;
 	g->since = result_asked(v) + 1;
 	reason(g, v, why);
@@ -214,20 +216,50 @@ static bool is_served(const struct lease_wait *g)
 	return served;
 }
 
+/* The last result that is news, also if its command was sent before this wait: it is of something that passes, no lease
+ * came after it, and the next attempt is not overdue.  0 = there is none. */
+static uint64_t news_of(const struct lease_wait *g)
+{
+	const struct shm_host_lease *l = lease_of(g);
+	uint64_t v = load_acquire(&l->last_result);
+	int64_t asked = result_asked(v), now = host_now(g->s);
+	bool is_old = !v || result_code(v) == RESULT_LASTS || asked <= (int64_t)load_relaxed(&l->acquired) || asked > now ||
+		      now - asked >= NEWS_NS;
+
+	return is_old || !host_lease_is(l, &g->id) ? 0 : v;
+}
+
+/* As far as Redis has said so: other hosts; else what is known. */
+static int out_of_time_without_news(struct lease_wait *g, int code)
+{
+	const struct shm_host_lease *l = lease_of(g);
+	enum host_lease_state state = host_lease_state(load_acquire(&l->word));
+	bool held = state == HOST_LEASE_HELD || state == HOST_LEASE_CLOSING;
+
+	if (!is_served(g))
+		return error_set(g->error, code, "not granted in time: " NO_BRIDGE, g->s->name);
+	if (held && load_relaxed(&l->other_hosts_waiting))
+		return error_set(g->error, code, "not granted in time, other hosts: they wait for it, and come first");
+	return error_set(g->error, code, "not granted in time: %s",
+			 held || (!lease_is_try(g->q) && host_now(g->s) - g->begun < NEWS_NS)
+				 ? "the bridge has no lease from Redis yet"
+				 : "the bridge does not answer");
+}
+
 int lease_wait_out_of_time(struct lease_wait *g)
 {
-	char why[HOST_LEASE_REASON_BYTES] = "";
-	uint64_t v = last_result_of(g);
+	int code = lease_is_try(g->q) ? LOCKSHM_BRIDGE : LOCKSHM_TIMEOUT;
+	char why[HOST_LEASE_REASON_BYTES], when[32] = "";
+	uint64_t v = news_of(g);
+	bool busy = result_code(v) == RESULT_BUSY;
 
-	if (v)
-		reason(g, v, why);
-	else if (!is_served(g))
-		return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time: " NO_BRIDGE, g->s->name);
-	if (lease_is_try(g->q))
-		return error_set(g->error, LOCKSHM_BRIDGE, "the bridge does not answer%s%.180s", *why ? "; last: " : "",
-				 why);
-	return error_set(g->error, LOCKSHM_TIMEOUT, "not granted in time, other hosts%s%.180s", *why ? "; last: " : "",
-			 why);
+	if (!v)
+		return out_of_time_without_news(g, code);
+	if (result_asked(v) < g->begun)
+		snprintf(when, sizeof(when), "%.1f s ago: ", (double)(host_now(g->s) - result_asked(v)) / 1e9);
+	reason(g, v, why);
+	return error_set(g->error, code, "not granted in time%s%s%.180s", busy ? ", other hosts; " : *when ? "; " : ": ",
+			 *when ? when : busy ? "last: " : "", why);
 }
 
 /* No bridge for so long that none is starting: as if Redis were out of reach.  All requests share the time, so those

@@ -84,6 +84,7 @@
 /* Why the leader got no lease.  A result answers one command; a waiter ignores results of commands sent before it began
  * to wait. */
 enum last_result {
+	RESULT_NOT_YET = 0, /* as the next one, for a moment only: the words are for waiters whose time ends */
 	RESULT_BUSY = 1, /* held elsewhere: ends a try */
 	RESULT_PASSES, /* Redis is out of reach, or not able now */
 	RESULT_LASTS /* Redis refuses, until an operator changes that */

@@ -137,6 +137,7 @@ static void lease_json(struct json *json, const struct lockshm_host_lease_info *
 	json_uint(json, "other_hosts_waiting", lease->other_hosts_waiting);
 	json_text(json, "value", lease->value);
 	json_text(json, "why", *lease->why ? lease->why : NULL);
+	json_ms(json, "why_age_ms", *lease->why ? lease->why_age_ns : LOCKSHM_FOREVER);
 	json_close(json, '}');
 }
 
@@ -266,12 +267,15 @@ static char *format_holder(const struct lockshm_request_info *request)
 	return format_owner(request->pid, request->tid, request->tag, request->alive);
 }
 
-/** What this host's lease waits for, "another host holds it: web-2 (9b1b6a9d2f0c4e57)", if that is known yet. */
+#define NEWS_NS LOCKSHM_SECONDS(2) /* a lease that is awaited is tried more often */
+
+/** What this host's lease waits for, "another host holds it: web-2 (9b1b6a9d2f0c4e57)", if that is known. */
 static char *format_host_ahead(const struct lockshm_lock_info *lock)
 {
 	const struct lockshm_host_lease_info *lease = lock->lease;
 
-	return lease && *lease->why ? visible_line(lease->why) : format_text("the lease of this host");
+	return lease && *lease->why && lease->why_age_ns < NEWS_NS ? visible_line(lease->why) :
+								     format_text("the lease of this host");
 }
 
 /** "4711 (job)", and how many more hold it, or wait before this one. */
@@ -385,14 +389,17 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 {
 	const char *mode = mode_name(lease->mode);
 	char *left = format_duration(lease->remaining_ns);
-	char *why = visible_line(lease->why);
+	char *why = visible_line(lease->why), *age = format_duration(lease->why_age_ns);
 
 	fprintf(out, "lease    %s%s%s", lease_state(lease), mode ? ", " : "", mode ? mode : "");
 	if (lease->remaining_ns)
 		fprintf(out, ", good for %s, holds so far: %" PRIu64 ", other hosts that wait: %" PRIu64, left,
 			lease->local_grants, lease->other_hosts_waiting);
-	fprintf(out, "%s%s\n", *why ? "; last: " : "", why);
+	if (*why)
+		fprintf(out, "; last try, %s ago: %s", age, why);
+	fputc('\n', out);
 	free(left);
+	free(age);
 	free(why);
 }
 

@@ -29,7 +29,7 @@
 
 SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, global_keys);
 SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, global_keys);
-SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why);
+SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why_age_ns);
 SIZED(LOCK_INFO, lockshm_lock_info, lease, known);
 SIZED(MARKS, lockshm_marks, token, id);
 SIZED(OWNER_INFO, lockshm_owner_info, name, name);

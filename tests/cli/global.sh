@@ -193,7 +193,11 @@ expect 0 lockctl run "$seg" key --global --redis-policy local-only -- true
 says stderr "this host only"
 expect 3 lockctl run "$seg" key --global --redis-policy wait -w 300ms -- true
 expect 0 lockctl show "$seg" key
-says stdout "; last: unix://$dir/redis.sock: cannot connect"
+grep -qE "; last try, [0-9.]+ m?s ago: unix://$dir/redis.sock: cannot connect" "$dir/stdout" || fail "no reason with its time"
+if command -v jq >/dev/null; then
+	expect 0 lockctl show "$seg" key --json
+	jq -e '.lease.why != null and .lease.why_age_ms >= 0' <"$dir/stdout" >/dev/null || fail "JSON of the reason"
+fi
 
 # A reason ends with the next lease.
 start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
