@@ -559,7 +559,8 @@ int lockshm_current(lockshm_t *segment);
  * the key in Redis, for all its processes, and exclusive if the request is.  The next requests in the host's queue are
  * granted under the same lease, without a command to Redis.  Once another host waits they are 64, or as many of up to
  * 1,024 as begin within 5 ms, and none after half of redis_ttl_ns or 200 ms.  The hold ends with its own lease or the
- * host's: after the host lease is lost every call on the hold returns LOCKSHM_LOST.  Its token rises across all hosts.
+ * host's: after the host lease is lost every call on the hold returns LOCKSHM_LOST.  Its token rises across all hosts,
+ * from host lease to host lease, see lockshm_token().
  * A request without the flag is excluded by those with it on this host only, and the reverse.  A try (time-out 0) takes
  * as long as the reply of Redis, 1.5 s at most.  Deadlocks are found within this host only.
  *
@@ -708,8 +709,10 @@ int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
  *                 those of the same streak (LOCKSHM_BARGE)
  * @hold: held or lost
  *
- * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every earlier exclusive hold on any host, as long as the clock
- * of the Redis server does not go back; shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Reads the
+ * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every exclusive hold under an earlier lease of any host, and of
+ * every earlier one under the same lease, as long as the clock of the Redis server does not go back; shared holds have
+ * numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Where Redis lost a lease, or it was removed there, its host begins
+ * holds until it notices: they have the smaller tokens, also if they begin after one under the next lease.  Reads the
  * caller's memory only.
  *
  * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold, a copy, and overwritten memory.
