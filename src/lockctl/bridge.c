@@ -134,12 +134,33 @@ static int leave_descriptors(int keep)
 	return keep;
 }
 
+/**
+ * Nor its directory, which could not be unmounted, and its service manager, for which it is not the main process.  A
+ * relative path in the environment is of that directory; so is one in PATH, for which the program stays there.
+ */
+static void leave_surroundings(const char *path)
+{
+	const char *credentials = getenv("LOCKSHM_CREDENTIALS");
+	char *absolute = credentials && *credentials && *credentials != '/' ? realpath(credentials, NULL) : NULL;
+
+	if (absolute)
+		setenv("LOCKSHM_CREDENTIALS", absolute, 1);
+	free(absolute);
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+	if (*path == '/' && chdir("/") < 0) {
+		/* Then it stays. */
+	}
+}
+
 /** In a process of its own, which leaves at once: the program belongs to no session and has no parent here. */
 static void __attribute__((noreturn)) detach(const char *path, const char *const *arguments, int failure)
 {
 	int cause;
 
 	setsid();
+	leave_surroundings(path);
 	signals_default();
 	failure = leave_descriptors(failure);
 	if (fork() != 0)

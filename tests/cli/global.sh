@@ -46,6 +46,27 @@ done
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }
 
+# A bridge that lockctl starts has nothing of its caller: no stream, descriptor, directory, session or service manager.
+# The caller's streams end with the caller; a bridge that kept one would hold up the substitution for seconds.
+mkdir "$dir/place" "$dir/place/secrets"
+exec 7>"$dir/seven"
+pid_in_text=$(cd "$dir/place" && NOTIFY_SOCKET=$dir/notify WATCHDOG_USEC=1000000 LOCKSHM_CREDENTIALS=secrets \
+	"$LOCKCTL" run "$other" key --global -- sh -c '"$1" stat "$2"' sh "$LOCKCTL" "$other" 2>&1 |
+	awk '$1 == "bridge_pid" { print $2 }')
+exec 7>&-
+[ "${pid_in_text:-0}" -gt 0 ] || fail "no bridge was started"
+equal "its directory" "$(readlink "/proc/$pid_in_text/cwd")" /
+for fd in 0 1 2; do
+	equal "its descriptor $fd" "$(readlink "/proc/$pid_in_text/fd/$fd")" /dev/null
+done
+ls -l "/proc/$pid_in_text/fd" | grep -E 'pipe:|seven|/dev/pts|/dev/tty' && fail "a descriptor of the caller"
+equal "its terminal" "$(cut -d' ' -f7 "/proc/$pid_in_text/stat")" 0
+[ "$(cut -d' ' -f6 "/proc/$pid_in_text/stat")" != "$(cut -d' ' -f6 "/proc/$$/stat")" ] || fail "the session of the caller"
+tr '\0' '\n' <"/proc/$pid_in_text/environ" | grep -E '^(NOTIFY_SOCKET|WATCHDOG)' && fail "the manager of the caller"
+tr '\0' '\n' <"/proc/$pid_in_text/environ" | grep -q "^LOCKSHM_CREDENTIALS=$dir/place/secrets$" || fail "its credentials"
+gone() { ! kill -0 "$pid_in_text" 2>/dev/null; }
+eventually gone
+
 # A service is the bridge of the one host, a bridge that lockctl run starts that of the other one.
 start "$bridge_program" "$seg"
 service=$pid
