@@ -1335,9 +1335,14 @@ struct lockshm_stat {
 	uint64_t expired;       /**< holds that were taken away because their lease had expired */
 	uint64_t tries_failed;  /**< requests that ended with BUSY: tries, and LOCKSHM_ONLY_IF_FREE_IN_TIME */
 	uint64_t locks_left;    /**< not busy, but with requests of dead threads, which the next request or a sweep ends */
+	uint64_t refused_locks; /**< calls that returned FULL, by enum lockshm_table: no place for the key */
+	uint64_t refused_requests;
+	uint64_t refused_owners;
+	uint64_t refused_tickets;
+	uint64_t refused_leases; /**< no host lease for the key */
 };
 #define LOCKSHM_STAT_INIT                                                                                              \
-	{ sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+	{ sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * lockshm_stat - capacities, use and event counts of a segment

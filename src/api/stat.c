@@ -118,6 +118,11 @@ static uint64_t events(const struct lockshm *s, enum owner_count event)
 	return sum;
 }
 
+static uint64_t refused(const struct lockshm *s, enum lockshm_table table)
+{
+	return load_relaxed(&s->header->refused[table - 1]);
+}
+
 /* @stat is zero. */
 static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 {
@@ -136,6 +141,11 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->timeouts = events(segment, COUNT_TIMEOUTS);
 	stat->tries_failed = events(segment, COUNT_TRIES_FAILED);
 	stat->deadlocks = load_relaxed(&segment->header->deadlocks);
+	stat->refused_locks = refused(segment, LOCKSHM_TABLE_LOCKS);
+	stat->refused_requests = refused(segment, LOCKSHM_TABLE_REQUESTS);
+	stat->refused_owners = refused(segment, LOCKSHM_TABLE_OWNERS);
+	stat->refused_tickets = refused(segment, LOCKSHM_TABLE_TICKETS);
+	stat->refused_leases = refused(segment, LOCKSHM_TABLE_LEASES);
 	stat->lost = events(segment, COUNT_LOST);
 	stat->recovered = events(segment, COUNT_RECOVERED);
 	stat->expired = events(segment, COUNT_EXPIRED);

@@ -90,7 +90,7 @@ static int take_record(struct acquire *a)
 	if (a->index)
 		return 0;
 	return a->self->no_memory ? error_system(a->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for the list of chunks") :
-				    error_full(a->error, LOCKSHM_TABLE_REQUESTS);
+				    segment_full(a->s, LOCKSHM_TABLE_REQUESTS, a->error);
 }
 
 /*
@@ -293,7 +293,7 @@ static int acquire_once(struct acquire *a, bool *advanced)
 	if (tail_state == TAIL_MOVED)
 		return WAIT_AGAIN;
 	if (tail_ticket(tail) >= TICKET_MAX - 1)
-		return error_full(a->error, LOCKSHM_TABLE_TICKETS);
+		return segment_full(a->s, LOCKSHM_TABLE_TICKETS, a->error);
 	if (tail_state == TAIL_WAIT && !is_try(a) && !*advanced) {
 		/* Once: clear away dead and overdue requests, which may free the lock. */
 		*advanced = true;

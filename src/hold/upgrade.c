@@ -88,7 +88,7 @@ LOCKSHM_EXPORT int lockshm_upgrade(lockshm_hold_t *hold)
 	if (!access_granted(&g, w) || !set_mode(&g, true))
 		return hold_leave(&g, access_lost(&g));
 	if (tail_ticket(tail) >= TICKET_MAX - 1) {
-		err = set_mode(&g, false) ? LOCKSHM_FULL : access_lost(&g);
+		err = set_mode(&g, false) ? segment_full(g.s, LOCKSHM_TABLE_TICKETS, NULL) : access_lost(&g);
 		return hold_leave(&g, err);
 	}
 	/* R10.  Crash and stop points: (1) exclusive, tail not yet: newcomers wait for this lease or life, as for any

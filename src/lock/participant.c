@@ -188,7 +188,7 @@ int participant_join(struct lockshm *s, struct participant **out, uint32_t flags
 	me = (struct newcomer){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), procfs_pid_namespace() };
 	if (!claim_slot(p, &me) && !claim_after_sweep(p, &me)) {
 		free_private(p);
-		return error_full(error, LOCKSHM_TABLE_OWNERS);
+		return segment_full(s, LOCKSHM_TABLE_OWNERS, error);
 	}
 	fill_slot(p, &me, flags & ~JOIN_OWN_THREAD);
 	/* Publishes the slot with its life word; pairs with the acquire in owner_is_dead().  From exactly this claim:

@@ -257,7 +257,7 @@ static int publish(struct participant *self, const struct claim *c, const struct
 		first = tail_ticket(c->tail);
 	if (first >= TICKET_MAX - 1) {
 		give_back(self, c);
-		return error_full(error, LOCKSHM_TABLE_TICKETS);
+		return segment_full(s, LOCKSHM_TABLE_TICKETS, error);
 	}
 	store_relaxed(&e->first_ticket, first);
 	/* The old key has no pending damage; a late helper of its queue sees a larger ticket and changes nothing. */
@@ -286,10 +286,10 @@ static unsigned marks_in_window(const struct lockshm *s, uint32_t window)
 	return n;
 }
 
-static int full(const struct lockshm *s, const struct identity *id, struct lockshm_error *error)
+static int full(struct lockshm *s, const struct identity *id, struct lockshm_error *error)
 {
 	unsigned marks = marks_in_window(s, table_bucket(s, id->id)) + marks_in_window(s, table_second_bucket(s, id->id));
-	int err = error_full(error, LOCKSHM_TABLE_LOCKS);
+	int err = segment_full(s, LOCKSHM_TABLE_LOCKS, error);
 
 	if (!marks || !error)
 		return err;
@@ -316,7 +316,7 @@ int table_insert(struct participant *self, const struct identity *id, const void
 			return 0;
 		c.record = request_take_fast(self);
 		if (!c.record)
-			return error_full(error, LOCKSHM_TABLE_REQUESTS);
+			return segment_full(s, LOCKSHM_TABLE_REQUESTS, error);
 		if (!claim_any(self, &c, id))
 			return full(s, id, error);
 		write_identity(s, c.slot, id, key);

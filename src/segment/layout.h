@@ -365,9 +365,12 @@ ASSERT_OFFSET(struct shm_redis, servers, 168);
 ASSERT_OFFSET(struct shm_redis, global_keys, 1280);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Header: one page.  Constant after publication, except token_base, state, retired, deadlocks and sweep_next.
+ * Header: one page.  Constant after publication, except token_base, state, retired, deadlocks,
+ * sweep_next and refused.
  */
 #define FEATURE_DOORBELLS UINT64_C(1) /* its libraries ring the doorbells of requests that no thread sleeps for */
+
+#define FULL_TABLES 5 /* locks, requests, owners, tickets, leases */
 
 enum segment_state { SEGMENT_READY = 1, SEGMENT_RETIRED = 2 };
 
@@ -410,7 +413,8 @@ struct shm_header {
 	uint64_t deadlocks;		  /* 2112 add: requests refused as deadlocks */
 	uint32_t sweep_next;		  /* 2120 hint: the slot at which the next partial sweep begins */
 	uint32_t reserved4;		  /* 2124 zero */
-	uint64_t reserved5[246];	  /* 2128 zero */
+	uint64_t refused[FULL_TABLES];	  /* 2128 add: requests refused as a table was full, by enum lockshm_table, less 1 */
+	uint64_t reserved5[241];	  /* 2168 zero */
 };
 ASSERT_SIZE(struct shm_header, 4096);
 ASSERT_OFFSET(struct shm_header, magic, 0);
@@ -451,6 +455,7 @@ ASSERT_OFFSET(struct shm_header, redis, 576);
 ASSERT_OFFSET(struct shm_header, deadlocks, 2112);
 ASSERT_OFFSET(struct shm_header, sweep_next, 2120);
 ASSERT_OFFSET(struct shm_header, reserved4, 2124);
-ASSERT_OFFSET(struct shm_header, reserved5, 2128);
+ASSERT_OFFSET(struct shm_header, refused, 2128);
+ASSERT_OFFSET(struct shm_header, reserved5, 2168);
 
 #endif

@@ -2,6 +2,7 @@
 # the file: byte layout, making, mapping and checking it, its settings for Redis, the list of open ones, forks
 liblockshm_internal_la_SOURCES += \
 	%D%/create.c \
+	%D%/full.c \
 	%D%/global-keys.c \
 	%D%/global-keys.h \
 	%D%/layout.h \

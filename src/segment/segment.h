@@ -218,6 +218,9 @@ bool segment_name(char out[LOCKSHM_NAME_MAX + 2], const char *name);
 /* LOCKSHM_INVALID, with a message that defines a name. */
 int segment_bad_name(struct lockshm_error *error);
 
+/* full.c: LOCKSHM_FULL of a call that finds no room in @table. */
+int segment_full(struct lockshm *s, int table, struct lockshm_error *error);
+
 /* The path of a segment's file. */
 void segment_path(char out[LOCKSHM_NAME_MAX + 16], const char *name);
 

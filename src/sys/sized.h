@@ -38,7 +38,7 @@ SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);
 SIZED(REQUEST_INFO, lockshm_request_info, name, name);
 SIZED(SEGMENT_INFO, lockshm_segment_info, stat, stat);
-SIZED(STAT, lockshm_stat, locks_left, locks_left);
+SIZED(STAT, lockshm_stat, locks_left, refused_leases);
 
 /* Frozen: nested by value or elements of an array. */
 _Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_previous) == 96 &&

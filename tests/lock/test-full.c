@@ -48,6 +48,18 @@ static void check_report(const struct lockshm_report *report, int table, const c
 	ck_assert_uint_eq(report->token, 0);
 }
 
+/* How many refusals are counted of each table, and of others none. */
+static void check_refused(int table, uint64_t n)
+{
+	struct lockshm_stat stat = stat_now();
+	uint64_t refused[] = { stat.refused_locks, stat.refused_requests, stat.refused_owners, stat.refused_tickets,
+			       stat.refused_leases };
+	int i;
+
+	for (i = 0; i < 5; i++)
+		ck_assert_uint_eq(refused[i], i + 1 == table ? n : 0);
+}
+
 START_TEST(lock_table_full_refuses_and_evicts_nothing)
 {
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
@@ -56,6 +68,7 @@ START_TEST(lock_table_full_refuses_and_evicts_nothing)
 	segment_with(64, 2048, 4);
 	n = fill(&report);
 	check_report(&report, LOCKSHM_TABLE_LOCKS, "lock");
+	check_refused(LOCKSHM_TABLE_LOCKS, 1);
 	ck_assert_ptr_nonnull(strstr(report.error.message, "place"));
 	ck_assert_uint_le(n, seg->n_locks);
 	ck_assert_uint_ge(n, 64);
@@ -220,6 +233,7 @@ START_TEST(request_table_full_for_a_waiter)
 	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE }),
 		LOCKSHM_FULL);
 	ck_assert_int_eq(b->answer.report.error.table, LOCKSHM_TABLE_REQUESTS);
+	check_refused(LOCKSHM_TABLE_REQUESTS, 1);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 1 }), 0);
 	verify_clean();
@@ -238,6 +252,9 @@ START_TEST(owner_table_full_refuses_newcomers_only)
 	ck_code(agent_acquire(b, "b", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_try(c, "c", LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
 	ck_assert_int_eq(c->answer.report.error.table, LOCKSHM_TABLE_OWNERS);
+	check_refused(LOCKSHM_TABLE_OWNERS, 1);
+	ck_code(agent_try(c, "c", LOCKSHM_EXCLUSIVE), LOCKSHM_FULL);
+	check_refused(LOCKSHM_TABLE_OWNERS, 2);
 	ck_assert_ptr_nonnull(strstr(c->answer.report.error.message, "owner"));
 	ck_code(agent_release(a), 0);
 	ck_code(agent_acquire(a, "other", LOCKSHM_EXCLUSIVE), 0); /* participants continue */
@@ -255,6 +272,7 @@ START_TEST(move_needs_an_owner_slot_and_keeps_the_hold_without)
 	a = agent_inherit();
 	ck_code(agent_acquire(a, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), LOCKSHM_FULL);
+	check_refused(LOCKSHM_TABLE_OWNERS, 1);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_release(a), 0);
 	verify_clean();
@@ -321,6 +339,7 @@ START_TEST(key_that_is_out_of_tickets_says_so)
 	wear_out_tickets();
 	ck_code(take_number(n, &holds[0], &report), LOCKSHM_FULL);
 	check_report(&report, LOCKSHM_TABLE_TICKETS, "ticket");
+	check_refused(LOCKSHM_TABLE_TICKETS, 1);
 }
 END_TEST
 

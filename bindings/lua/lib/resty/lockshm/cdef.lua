@@ -218,6 +218,11 @@ struct lockshm_stat {
     uint64_t expired;
     uint64_t tries_failed;
     uint64_t locks_left;
+    uint64_t refused_locks;
+    uint64_t refused_requests;
+    uint64_t refused_owners;
+    uint64_t refused_tickets;
+    uint64_t refused_leases;
 };
 int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
 struct lockshm_bridge_stat {
@@ -275,7 +280,7 @@ M.layout = {
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
     ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
-    ["struct lockshm_stat"] = { 144, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, } },
+    ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, refused_locks = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_leases = 176, } },
     ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, leases = 1316, leases_known = 1320, leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
     ["struct lockshm_marks"] = { 64, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, id = 56, } },
 }
