@@ -114,8 +114,7 @@ static void segment_row(struct table *table, const struct lockshm_segment_info *
 	if (info->code)
 		table_add(table, "-");
 	else
-		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32 "/%" PRIu32, info->stat->locks_busy,
-					     info->stat->locks_known, info->stat->locks));
+		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32, info->stat->locks_busy, info->stat->locks));
 	table_add_own(table, owner);
 	table_add_own(table, format_text("%04o", (unsigned)info->mode & 07777));
 	table_add_own(table, info->code ? format_text("-") : format_size(info->stat->bytes));
@@ -144,7 +143,7 @@ static int list_segment(const struct lockshm_segment_info *info, void *arg)
 
 static int list_segments(enum format format)
 {
-	static const char *const titles[] = { "SEGMENT", "BUSY/KNOWN/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "MODE",
+	static const char *const titles[] = { "SEGMENT", "BUSY/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "MODE",
 					      TABLE_MINOR "SIZE", "STATUS" };
 	struct listing listing = { .format = format };
 	int code;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lockctl/lockctl.h"
 
@@ -24,6 +25,7 @@ enum kind {
 	KIND_GAUGE,
 	KIND_BYTES,
 	KIND_TIME, /**< nanoseconds */
+	KIND_DATE, /**< nanoseconds since 1970 */
 	KIND_COUNTER
 };
 
@@ -42,10 +44,10 @@ struct field {
 
 static const struct field fields[] = {
 	FIELD(bytes, "lockshm_segment_bytes", KIND_BYTES, "Size of the segment."),
-	FIELD(created_unix_ns, "lockshm_segment_birth_seconds", KIND_TIME, "When the segment was made, since 1970."),
+	FIELD(created_unix_ns, "lockshm_segment_birth_seconds", KIND_DATE, "When the segment was made, since 1970."),
 	FIELD(token_base, NULL, KIND_GAUGE, "Every token is larger."),
 	FIELD(locks, "lockshm_locks_capacity", KIND_GAUGE, "Keys that have room at once."),
-	FIELD(locks_known, "lockshm_locks_known", KIND_GAUGE, "Keys the segment remembers, idle ones too."),
+	FIELD(locks_known, "lockshm_locks_known", KIND_GAUGE, "Keys remembered, in use or idle: up to half as many again as there is room for."),
 	FIELD(locks_busy, "lockshm_locks_busy", KIND_GAUGE, "Keys that live threads hold or await, or that cool down."),
 	FIELD(locks_left, "lockshm_locks_left", KIND_GAUGE, "Keys with requests of dead threads only."),
 	FIELD(locks_damaged, "lockshm_locks_damaged", KIND_GAUGE, "Keys with an unacknowledged damage mark."),
@@ -167,7 +169,8 @@ static void print_json(const struct counts *counts)
 
 static void print_family(const struct field *field)
 {
-	static const char *const units[] = { [KIND_BYTES] = "bytes", [KIND_TIME] = "seconds", [KIND_COUNTER] = NULL };
+	static const char *const units[] = { [KIND_BYTES] = "bytes", [KIND_TIME] = "seconds",
+					      [KIND_DATE] = "seconds", [KIND_COUNTER] = NULL };
 
 	printf("# TYPE %s %s\n", field->metric, field->kind == KIND_COUNTER ? "counter" : "gauge");
 	if (units[field->kind])
@@ -181,7 +184,7 @@ static void print_sample(const char *name, const struct field *field, uint64_t v
 	const char *slash = *name == '/' ? "" : "/";
 
 	printf("%s%s{segment=\"%s%s\"} ", field->metric, field->kind == KIND_COUNTER ? "_total" : "", slash, name);
-	if (field->kind == KIND_TIME)
+	if (field->kind == KIND_TIME || field->kind == KIND_DATE)
 		printf("%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);
 	else
 		printf("%" PRIu64 "\n", value);
@@ -213,6 +216,40 @@ static void print_openmetrics(const struct counts *list, size_t n)
 	puts("# EOF");
 }
 
+/** Without the unit, which the value has. */
+static char *human_name(const struct field *field)
+{
+	const char *unit = field->kind == KIND_TIME ? strstr(field->name, "_ns") :
+			   field->kind == KIND_DATE ? strstr(field->name, "_unix_ns") : NULL;
+
+	return format_text("%.*s", (int)(unit ? (size_t)(unit - field->name) : strlen(field->name)), field->name);
+}
+
+static char *format_date(uint64_t unix_ns)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	char text[40] = "?";
+	struct tm date;
+
+	if (gmtime_r(&seconds, &date))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &date);
+	return format_text("%s", text);
+}
+
+static char *human_value(const struct field *field, uint64_t value)
+{
+	switch (field->kind) {
+	case KIND_BYTES:
+		return format_size(value);
+	case KIND_DATE:
+		return format_date(value);
+	case KIND_TIME:
+		return value ? format_duration((int64_t)value) : format_text("-");
+	default:
+		return format_text("%" PRIu64, value);
+	}
+}
+
 static void print_human(const struct counts *counts)
 {
 	static const char *const titles[] = { "NAME", "VALUE", "MEANING" };
@@ -223,8 +260,8 @@ static void print_human(const struct counts *counts)
 		const void *base = base_of(counts, tables[i]);
 
 		for (const struct field *field = tables[i]; base && field->name; field++) {
-			table_add(&table, field->name);
-			table_add_own(&table, format_text("%" PRIu64, value_of(base, field)));
+			table_add_own(&table, human_name(field));
+			table_add_own(&table, human_value(field, value_of(base, field)));
 			table_add(&table, field->help);
 		}
 	}

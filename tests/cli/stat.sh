@@ -3,7 +3,7 @@
 # stat.sh - stat: figures that follow the events, and valid OpenMetrics text
 . "$(dirname "$0")/common.sh"
 
-value() { lockctl stat "$seg" | awk -v name="$1" '$1 == name { print $2 }'; }
+value() { lockctl stat "$seg" --json | tr -d '{}' | tr ',' '\n' | sed -n "s/^ *\"$1\": //p"; }
 
 expect 1 lockctl stat "$seg"
 expect 0 lockctl create "$seg"
@@ -83,6 +83,16 @@ before=$(value oldest_wait_ns)
 [ "$before" -gt 0 ] || fail "oldest_wait_ns is $before"
 at_least oldest_hold_ns "$before"
 at_least oldest_wait_ns $((before + 1))
+# Units that are read, not counted: no number of nanoseconds, and the size in MiB.
+expect 0 lockctl stat "$seg"
+grep -Eq "^bytes +[0-9.]+ [KMG]iB +" "$dir/stdout" || fail "bytes"
+grep -Eq "^created +20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2} UTC +" "$dir/stdout" || fail "created"
+grep -Eq "^oldest_hold +[0-9.]+ (us|ms|s|min) +" "$dir/stdout" || fail "oldest_hold"
+grep -Eq "^oldest_wait +[0-9.]+ (us|ms|s|min) +" "$dir/stdout" || fail "oldest_wait"
+! grep -Eq "_ns|[0-9]{10}" "$dir/stdout" || [ "$(grep -E "_ns|[0-9]{10}" "$dir/stdout" | cut -d ' ' -f 1)" = token_base ] ||
+	fail "nanoseconds"
+# More keys than there is room for are explained where both are shown.
+grep -Eq "^locks_known .* half as many again as there is room for" "$dir/stdout" || fail "locks_known"
 for waiter in $queue; do
 	kill -TERM "$waiter"
 	ended "$waiter" 143
@@ -110,6 +120,23 @@ expect 2 lockctl stat --json
 says stderr "NAME is missing"
 expect 2 lockctl stat "$seg" "$seg.b"
 expect 2 lockctl stat --openmetrics ""
+# A full table refuses, and each refusal is counted by its table.
+expect 0 lockctl create "$seg.c" --owners 1 --requests 1 --locks 64
+start "$LOCKCTL" run "$seg.c" held -- sleep 100
+eventually sh -c "'$LOCKCTL' ls '$seg.c' --porcelain | grep -q ^holder"
+for n in 1 2; do
+	expect 1 lockctl run "$seg.c" other -- true
+	says stderr "owner table full"
+	lockctl stat "$seg.c" --json | grep -q "\"refused_owners\": $n," || fail "refusal $n is not counted"
+	lockctl stat "$seg.c" | grep -Eq "^refused_owners +$n +" || fail "refusal $n is not shown"
+	lockctl stat --openmetrics "$seg.c" | grep -Fqx "lockshm_refused_owners_total{segment=\"/$seg.c\"} $n" || fail "no metric"
+	lockctl stat "$seg.c" --json | grep -q '"refused_locks": 0, "refused_requests": 0,' || fail "counted elsewhere"
+done
+kill -TERM "$pid"
+ended "$pid" 143
+expect 0 lockctl verify "$seg.c"
+expect 0 lockctl rm "$seg.c"
+pid=$holder
 kill_lockctl
 equal "locks_busy, the holder is dead" "$(value locks_busy)" 0
 equal locks_left "$(value locks_left)" 1
