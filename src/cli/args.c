@@ -200,8 +200,11 @@ static int64_t unit_ns(const char *text)
 
 static void duration_error(const char *option, const char *text, int allow)
 {
-	usage_error("%s: '%s' is not a duration; allowed are 250ms, 1.5s, 2m, 1h, 0%s%s, at most 87600h", option, text,
-		    allow & DURATION_INF ? ", inf" : "", allow & DURATION_NONE ? ", none" : "");
+	bool bare = *text && !text[strspn(text, "0123456789")];
+
+	usage_error("%s: '%s' is not a duration%s; allowed are 250ms, 1.5s, 2m, 1h, 0%s%s, at most 87600h", option, text,
+		    bare ? ", the unit is missing" : "", allow & DURATION_INF ? ", inf" : "",
+		    allow & DURATION_NONE ? ", none" : "");
 }
 
 /** The digits after the point, of which the first counts tenths of @unit; what is below 1 ns is rounded up. */

@@ -191,6 +191,10 @@ static int unknown_command(const char *name)
 			nearest = nearest_to(synonyms[i][1], strlen(synonyms[i][1]));
 	for (const struct command *command = commands; command->name; command++)
 		nearest_offer(&nearest, command->name, strlen(command->name));
+	if (strlen(name) > strlen("--")) {
+		nearest_offer(&nearest, "--help", strlen("--help"));
+		nearest_offer(&nearest, "--version", strlen("--version"));
+	}
 	meant = nearest_text(&nearest, "");
 	message("unknown command '%s'%s%slockctl --help lists the commands", name, meant, *meant ? " " : "; ");
 	free(meant);

@@ -43,18 +43,26 @@ wrong "not a segment name" create "bad name"
 
 # Durations.
 for dur in "" nan inf5 -1s +1s 5 5x "5 s" 1.s .5s 1.5 1e3s 0x5s infs 99999999999999999999s 87601h 5s5 ms none; do
-	wrong "-w: '$dur' is not a duration; allowed are 250ms" run "$seg" key -w "$dur" -- $cmd
+	wrong "-w: '$dur' is not a duration" run "$seg" key -w "$dur" -- $cmd
 	wrong "-w: '$dur' is not a duration" hold "$seg" key --fd 9 -w "$dur"
 done
 for dur in nan -1s 5 inf none 87600.1h; do
 	wrong "--cooldown: '$dur' is not a duration" run "$seg" key --cooldown "$dur" -- $cmd
 done
 for dur in nan -1s 5 x; do
-	wrong "-t: '$dur' is not a duration; allowed are 250ms, 1.5s, 2m, 1h, 0, inf, none" \
+	wrong "; allowed are 250ms, 1.5s, 2m, 1h, 0, inf, none" \
 		run "$seg" key -t "$dur" -- $cmd
 done
 wrong "-t: a lease of '0' is too short" run "$seg" key -t 0 -- $cmd
 wrong "-t: a lease of '199ms' is too short; at least 200ms" run "$seg" key -t 199ms -- $cmd
+
+for dur in 5 30 0000 5000; do
+	wrong "-w: '$dur' is not a duration, the unit is missing; allowed are 250ms" run "$seg" key -w "$dur" -- $cmd
+done
+for word in --versoin version -version; do
+	expect 2 lockctl $word
+	says stderr "did you mean '--version'?"
+done
 
 # The rest of run.
 for code in "" -1 256 1.5 x 99999999999999999999999; do
