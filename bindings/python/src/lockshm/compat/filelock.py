@@ -149,7 +149,7 @@ class _Count:
 
     def __init__(self) -> None:
         self.forks = _forks
-        self.guard = threading.Lock()
+        self.guard = threading.RLock()  # a signal handler may enter, too
         self.lock: Optional[lockshm.Lock] = None
         self.held = False
         self.entered = 0
