@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
---- Servers with few timers: nginx drops timers that it accepted, or accepts none.
+--- Servers with few timers: nginx drops timers that it accepted, or accepts none; or without a socket for wakes.
 local nginx = require "support.nginx"
 local posix = require "support.posix"
 local wait = require "support.wait"
@@ -272,6 +272,15 @@ describe("while no timer more may be pending,", function()
 		local _, worker = start()
 		assert.same({ n = 2, nil, "seat: no timer for it: too many pending timers" }, { n = 2,
 			worker:run 'return lockshm.dict(dict):seat("seat", function() end)' })
+	end)
+end)
+
+describe("while no socket for wakes can be made,", function()
+	waits_go_on(function()
+		local server = nginx.start { workers = 2, init = [[
+			require("resty.lockshm.socketpair").open = function() return nil, "no descriptor is left" end
+		]] }
+		return server, unpack(server:workers(8))
 	end)
 end)
 
