@@ -18,6 +18,7 @@
 static lockshm_canceller_t *wait_canceller;
 static const struct front *wait_front;
 static volatile sig_atomic_t caught;
+static bool term_ignored;
 
 /** Those by which a job is ended cancel a wait; the front sends SIGTERM for any other one. */
 static const int cancelling[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, 0 /* end */ };
@@ -30,6 +31,9 @@ static const int others[] = { SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGU
 
 static void on_signal(int sig)
 {
+	/* SIGTERM is also how the front ends a wait, and how its death shows. */
+	if (sig == SIGTERM && term_ignored && !wait_front->caught && !keeper_is_alone(wait_front))
+		return;
 	if (!caught)
 		caught = sig;
 	lockshm_cancel(wait_canceller);
@@ -46,8 +50,12 @@ void signals_cancel(lockshm_canceller_t *canceller, const struct front *front)
 	action.sa_flags = SA_RESTART;
 	sigfillset(&action.sa_mask);
 	for (const int *sig = cancelling; *sig; sig++)
-		if (sigaction(*sig, &action, &before) == 0 && before.sa_handler == SIG_IGN)
-			sigaction(*sig, &before, NULL);
+		if (sigaction(*sig, &action, &before) == 0 && before.sa_handler == SIG_IGN) {
+			if (*sig == SIGTERM)
+				term_ignored = true;
+			else
+				sigaction(*sig, &before, NULL);
+		}
 }
 
 void signals_default(void)
@@ -56,7 +64,7 @@ void signals_default(void)
 
 	for (const int *sig = cancelling; *sig; sig++)
 		if (sigaction(*sig, NULL, &action) == 0 && action.sa_handler == on_signal)
-			signal(*sig, SIG_DFL);
+			signal(*sig, *sig == SIGTERM && term_ignored ? SIG_IGN : SIG_DFL);
 }
 
 int signals_caught(void)
@@ -118,6 +126,8 @@ void signals_unblock(void)
 
 	/* A message at a terminal where the background may not write stops no process that holds a lock. */
 	sigaddset(&mask, SIGTTOU);
+	/* The front's signal, see on_signal(). */
+	sigdelset(&mask, SIGTERM);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 

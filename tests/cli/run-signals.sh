@@ -68,9 +68,24 @@ eventually waiters key 1
 kill -HUP "$pid"
 expect 0 lockctl run "$seg" other -- true
 equal waiters "$(field 6 lock key)" 1
+waiter=$pid
+# With SIGTERM ignored, or blocked by the caller, the others end the wait, and so does the death of lockctl.
+for state in --ignore-signal=TERM --block-signal=TERM; do
+	start env --default-signal=INT "$state" "$LOCKCTL" run "$seg" key -w inf -- touch "$dir/never"
+	eventually waiters key 2
+	[ "$state" != --ignore-signal=TERM ] || kill -TERM "$pid" "$(keeper "$pid")"
+	kill -INT "$pid"
+	ended "$pid" 130
+	start env "$state" "$LOCKCTL" run "$seg" key -w inf -- touch "$dir/never"
+	eventually waiters key 2
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	eventually waiters key 1
+done
 kill -TERM "$holder"
 ended "$holder" 143
-ended "$pid" 0
+ended "$waiter" 0
+[ ! -e "$dir/never" ] || fail "the command of a run that was killed ran"
 [ -e "$dir/ran" ] || fail "the waiter did not run its command"
 
 # A stopped command does not release the lock; SIGCONT reaches it.
