@@ -61,7 +61,7 @@ static void __attribute__((noreturn)) become_command(struct child *child, char *
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* If the parent died before that call, no signal comes. */
-	if (getppid() != child->parent || (front && setpgid(0, front->group) < 0))
+	if (getppid() != child->parent || (front && front->group && setpgid(0, front->group) < 0))
 		_exit(EXIT_FAILED);
 	if (front)
 		front->command = getpid();
@@ -124,7 +124,9 @@ static void send_to_command(struct child *child, int sig, const siginfo_t *info)
 
 static void relay(struct child *child, int sig, const siginfo_t *info)
 {
-	if (sig == SIGCHLD || (!child->watch->front && signals_of_terminal(sig, info)))
+	const struct front *front = child->watch->front;
+
+	if (sig == SIGCHLD || ((!front || !front->group) && signals_of_terminal(sig, info)))
 		return;
 	if (sig == SIGCONT && child->continued) {
 		child->continued = false;

@@ -274,7 +274,8 @@ void signals_stop_self(int sig, bool (*wanted)(const void *arg), const void *arg
 
 /** The process that the caller started, in memory that it shares with its keeper. */
 struct front {
-	pid_t pid, group;
+	pid_t pid;
+	pid_t group; /**< 0 = its number is not known in this pid namespace: all of them stay in it */
 	pid_t keeper;
 	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
 	volatile int caught;    /**< the signal that has ended the wait for the lock, or 0 */
@@ -307,13 +308,14 @@ void keeper_leave_streams(void);
  */
 struct descendants {
 	pid_t command;
-	bool all;      /**< every descendant */
+	bool all;      /**< every descendant, but for */
+	const struct descendants *others; /**< these, or NULL */
 	pid_t session; /**< of the command, once it was seen */
 	struct process *before;
 	size_t n_before;
 };
 
-/** Send @sig (0 = none) to each that is alive.  Return: their number. */
+/** Send @sig (0 = none) to each that is alive.  Return: their number; 0 = there is surely none. */
 size_t descendants_signal(struct descendants *group, int sig);
 void descendants_forget(struct descendants *group);
 /** The parent of @pid, or 0. */

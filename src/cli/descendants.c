@@ -9,6 +9,10 @@
  *
  * Between a look at /proc and a signal a process may end and its number may be used again: the signal goes through a
  * pidfd, behind which the time of the start is compared.
+ *
+ * /proc may be missing, be that of another pid namespace, hide the processes of other users (hidepid), or need a
+ * descriptor more than there is.  Children are known all the same, by waitid(2) and the caller's own file, and while one
+ * of them lives nothing that descends from it is lost.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -17,13 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
 struct process {
 	pid_t pid, parent, session;
-	unsigned long long start;
+	unsigned long long start; /**< 0 = a child that /proc does not show */
 	char state;
 	bool belongs;
 };
@@ -73,11 +78,16 @@ static void add(struct processes *all, const struct process *process)
 	all->list[all->n++] = *process;
 }
 
+/** None, if /proc is not the one of this pid namespace: its numbers are other processes'. */
 static struct processes read_all(void)
 {
 	struct processes all = { NULL, 0, 0 };
 	struct process process;
-	DIR *proc = opendir("/proc");
+	char own[40];
+	DIR *proc;
+
+	snprintf(own, sizeof(own), "/proc/self/task/%d", (int)getpid());
+	proc = access(own, F_OK) == 0 ? opendir("/proc") : NULL;
 
 	for (struct dirent *entry; proc && (entry = readdir(proc));)
 		if (*entry->d_name >= '1' && *entry->d_name <= '9' && read_process(atoi(entry->d_name), &process))
@@ -95,6 +105,41 @@ static const struct process *find(const struct processes *all, pid_t pid)
 	return NULL;
 }
 
+/** As waitid() has it. */
+enum children { NO_CHILD, ONE_RUNS, ONE_HAS_ENDED };
+
+static enum children children(idtype_t type, pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(type, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return NO_CHILD;
+	return info.si_pid ? ONE_HAS_ENDED : ONE_RUNS;
+}
+
+static void add_child(struct processes *all, pid_t pid)
+{
+	const struct process child = { .pid = pid, .parent = getpid(), .session = getsid(pid), .state = 'R' };
+
+	if (pid > 0 && !find(all, pid) && children(P_PID, pid) == ONE_RUNS)
+		add(all, &child);
+}
+
+/** Those that are not shown. */
+static void add_children(struct processes *all)
+{
+	char path[60];
+	FILE *list;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	list = fopen(path, "re");
+	while (list && fscanf(list, "%d", &pid) == 1)
+		add_child(all, pid);
+	if (list)
+		fclose(list);
+}
+
 static bool belonged(const struct descendants *group, const struct process *process)
 {
 	for (size_t i = 0; i < group->n_before; i++)
@@ -110,8 +155,9 @@ static bool belongs(const struct descendants *group, const struct processes *all
 	if (belonged(group, process))
 		return true;
 	if (process->parent == getpid())
-		return group->all || process->pid == group->command || process->session == getsid(0) ||
-		       process->session == group->session;
+		return group->all ? !group->others || !belonged(group->others, process) :
+				    process->pid == group->command || process->session == getsid(0) ||
+					    process->session == group->session;
 	parent = find(all, process->parent);
 	return parent && parent->belongs;
 }
@@ -134,7 +180,10 @@ static void send_exactly(const struct process *process, int sig)
 	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	struct process now;
 
-	if (!read_process(process->pid, &now) || now.start != process->start) {
+	if (!process->start) {
+		/* Not reaped yet, so the number is still its own. */
+		kill(process->pid, sig);
+	} else if (!read_process(process->pid, &now) || now.start != process->start) {
 		/* The signal was for one that has ended. */
 	} else if (fd >= 0) {
 		syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
@@ -165,16 +214,34 @@ static void remember(struct descendants *group, struct processes *all)
 	group->n_before = n;
 }
 
+/**
+ * Nothing was found, but a process that was started during the look, by one that ended during it, may have been missed;
+ * and without /proc nothing is found.
+ */
+static bool may_be_more(bool shown)
+{
+	enum children any = children(P_ALL, 0);
+
+	return any == ONE_HAS_ENDED || (any == ONE_RUNS && !shown);
+}
+
 size_t descendants_signal(struct descendants *group, int sig)
 {
-	struct processes all = read_all();
-	const struct process *command = find(&all, group->command);
+	struct processes all = { NULL, 0, 0 };
+	const struct process *command;
+	bool shown;
 
+	if (children(P_ALL, 0) != NO_CHILD)
+		all = read_all();
+	shown = all.n > 0;
+	add_child(&all, group->command);
+	add_children(&all);
+	command = find(&all, group->command);
 	if (command && command->parent == getpid())
 		group->session = command->session;
 	mark(group, &all);
 	remember(group, &all);
 	for (size_t i = 0; sig && i < group->n_before; i++)
 		send_exactly(&group->before[i], sig);
-	return group->n_before;
+	return group->n_before || !may_be_more(shown) ? group->n_before : 1;
 }

@@ -81,7 +81,8 @@ static void __attribute__((noreturn)) become_keeper(struct front *front, int (*k
 {
 	int status;
 
-	setpgid(0, 0);
+	if (front->group)
+		setpgid(0, 0);
 	prctl(PR_SET_NAME, KEEPER_NAME);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -94,6 +95,9 @@ static void __attribute__((noreturn)) become_keeper(struct front *front, int (*k
 }
 
 /* --- The front --------------------------------------------------------------------------------------- */
+
+/** What the process had started before it executed this program. */
+static struct descendants others = { .all = true };
 
 static bool is_stopped(const void *arg)
 {
@@ -156,7 +160,7 @@ static void relay(struct front *front, int sig, const siginfo_t *info, bool join
 static int end_descendants(const struct front *front, const siginfo_t *end)
 {
 	/* The kernel has killed the command as well: which of the others had it as their parent is not known any more. */
-	struct descendants group = { .command = front->command, .all = true };
+	struct descendants group = { .command = front->command, .all = true, .others = &others };
 
 	/* Before the look at /proc; only while it is a child, as its number may be used again after that. */
 	if (front->command && waitid(P_PID, (id_t)front->command, NULL, WEXITED | WNOHANG | WNOWAIT) == 0)
@@ -215,6 +219,7 @@ int keeper_run(struct front *front, int (*keep)(void *arg), void *arg)
 	pid_t keeper;
 
 	signals_await(&awaited);
+	descendants_signal(&others, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	keeper = fork();
 	if (keeper == 0)

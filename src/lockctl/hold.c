@@ -159,7 +159,8 @@ static bool detach(struct hold *hold)
 static bool leave_session(const struct hold *hold)
 {
 	/* The leader of a process group cannot begin a session. */
-	setpgid(0, hold->guard.front->group);
+	if (hold->guard.front->group)
+		setpgid(0, hold->guard.front->group);
 	setsid();
 	if (chdir("/") < 0)
 		message("cannot leave the working directory: %s", strerror(errno));

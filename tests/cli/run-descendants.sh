@@ -112,6 +112,68 @@ if [ "$(id -u)" -eq 0 ] && cp "$(command -v setpriv)" "$dir/setuid" && chmod 475
 	expect 0 lockctl create "$seg"
 fi
 
+# Where /proc is missing, or is that of another pid namespace, or hides other users' processes, what cannot be found keeps
+# the lock until it ends.
+still_held()
+{
+	kill -KILL "$1"
+	expect 3 lockctl run "$seg" key --any-owner -w 1s -- true
+	# shellcheck disable=SC2046
+	kill -KILL $(sleepers)
+	expect 0 lockctl run "$seg" key --any-owner -w 20s -- true
+}
+# The process that runs this program with the segment, but the given one.
+front_but() { grep -lzx "$seg" /proc/[0-9]*/cmdline | while read -r file; do
+	process=${file#/proc/} process=${process%/cmdline}
+	[ "$process" -eq "$1" ] || ! grep -qsx lockctl "/proc/$process/comm" || echo "$process"
+done; }
+line="$sleep 4000 & $sleep 4000; echo done"
+if [ "$(id -u)" -eq 0 ] && unshare -m mount -t tmpfs none /proc 2>/dev/null; then
+	what="no /proc"
+	unshare -m sh -c 'mount -t tmpfs none /proc; exec "$@"' sh "$LOCKCTL" run "$seg" key -c "$line" >/dev/null &
+	started="$started $!"
+	eventually asleep 2
+	still_held $!
+fi
+if [ "$(id -u)" -eq 0 ] && unshare -p -f true 2>/dev/null; then
+	what="the /proc of another pid namespace"
+	unshare -p -f sh -c '"$@" & sleep 1000; wait' sh "$LOCKCTL" run "$seg" key -c "$line" >/dev/null &
+	pid=$!
+	started="$started $pid"
+	eventually asleep 2
+	still_held "$(front_but "$pid")"
+	kill -KILL "$(child "$pid")"
+	# There the number of the process group is not known.
+	unshare -p -f "$LOCKCTL" run "$seg" key -- cat /proc/self/stat >"$dir/stat"
+	equal "the process group" "$(cut -d ' ' -f 5 "$dir/stat")" "$(cut -d ' ' -f 5 /proc/self/stat)"
+fi
+if [ "$(id -u)" -eq 0 ] && [ -u "$dir/setuid" ] && unshare -m mount -o remount,hidepid=2 /proc 2>/dev/null; then
+	what="hidepid"
+	expect 0 lockctl rm "$seg"
+	# shellcheck disable=SC2086
+	expect 0 $user "$LOCKCTL" create "$seg" --mode 0666
+	# shellcheck disable=SC2086
+	unshare -m sh -c 'mount -o remount,hidepid=2 /proc; exec "$@"' sh $user "$LOCKCTL" run "$seg" key \
+		-c "$dir/setuid --reuid 0 $sleep 4000; echo done" >/dev/null &
+	started="$started $!"
+	eventually asleep 1
+	still_held $!
+	expect 0 lockctl rm "$seg"
+	expect 0 lockctl create "$seg"
+fi
+
+# What the process had started before it executed lockctl is the caller's.
+what="a process of the caller"
+sh -c '"$0" 4000 & exec "$@"' $sleep "$LOCKCTL" run "$seg" key -- $sleep 4000 2>"$dir/run" &
+pid=$!
+started="$started $pid"
+eventually asleep 2
+kill -KILL "$(field 5 holder key)"
+ended "$pid" 4
+asleep 1 || fail "a process of the caller was killed"
+kill "$(sleepers)"
+eventually asleep 0
+
 # The keeper ends by itself when the segment is truncated.
 what="a truncated segment"
 begin 2 -t none -c "setsid $sleep 4000 & $sleep 4000; echo done"
