@@ -149,8 +149,11 @@ static void start(char **command)
 /** What is traced and not killed is let go. */
 static void end_trace(void)
 {
+	int state;
+
 	kill(target, SIGKILL);
-	while (waitpid(target, NULL, __WALL) < 0 && errno == EINTR)
+	/* A stop from before that may be reported first; the front learns the death when it has been. */
+	while (waitpid(target, &state, __WALL) < 0 ? errno == EINTR : WIFSTOPPED(state))
 		;
 	if (!kills_keeper)
 		return;
