@@ -29,7 +29,7 @@
 #include "cli/cli.h"
 
 /** Longest delay between the two SIGCONT of one continuation. */
-#define CONTINUED_MS 100
+#define CONTINUED_MS 1000
 
 struct child {
 	struct child_watch *watch;
@@ -306,6 +306,8 @@ static void supervise(struct child *child)
 	while (!is_over(child)) {
 		bool must_look = await_event(child);
 
+		/* Before: a SIGCONT of both is known by the command's; after: the SIGCHLD of an end is taken. */
+		reap(child);
 		take_signals(child);
 		reap(child);
 		if (must_look)
