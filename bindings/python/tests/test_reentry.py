@@ -136,7 +136,7 @@ def test_a_lost_hold_is_reported_by_the_next_acquire_of_its_thread(locks):
 def test_on_lost_of_each_hold_of_a_shared_object(locks):
     """Neither the release nor the loss of one hold ends the watch of the others."""
     calls = []
-    lock = locks.shared("config", lease=0.05, renew=False, on_lost=calls.append)
+    lock = locks.shared("config", lease=3, renew=False, on_lost=calls.append)
     for _ in range(3):
         in_thread(lock.acquire)
     lock.release()

@@ -128,8 +128,9 @@ class Server:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def lines(self, prefix):
-        """What follows the prefix in the lines that begin with it."""
-        return [line[len(prefix) :] for line in self.output().splitlines() if line.startswith(prefix)]
+        """What follows the prefix in the lines that begin with it; a line that is being written is none yet."""
+        whole = self.output().split("\n")[:-1]
+        return [line[len(prefix) :] for line in whole if line.startswith(prefix)]
 
     def terminate(self):
         """Ends it as its user does; returns its exit status."""
