@@ -227,12 +227,15 @@ static bool may_be_more(bool shown)
 
 size_t descendants_signal(struct descendants *group, int sig)
 {
-	struct processes all = { NULL, 0, 0 };
 	const struct process *command;
+	struct processes all;
 	bool shown;
 
-	if (children(P_ALL, 0) != NO_CHILD)
-		all = read_all();
+	if (children(P_ALL, 0) == NO_CHILD) {
+		descendants_forget(group);
+		return 0;
+	}
+	all = read_all();
 	shown = all.n > 0;
 	add_child(&all, group->command);
 	add_children(&all);
