@@ -61,7 +61,7 @@ static void __attribute__((noreturn)) become_command(struct child *child, char *
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* If the parent died before that call, no signal comes. */
-	if (getppid() != child->parent || (front && front->group && setpgid(0, front->group) < 0))
+	if (getppid() != child->parent)
 		_exit(EXIT_FAILED);
 	if (front)
 		front->command = getpid();
@@ -124,14 +124,10 @@ static void send_to_command(struct child *child, int sig, const siginfo_t *info)
 
 static void relay(struct child *child, int sig, const siginfo_t *info)
 {
-	const struct front *front = child->watch->front;
-
-	if (sig == SIGCHLD || ((!front || !front->group) && signals_of_terminal(sig, info)))
+	if (sig == SIGCHLD || signals_of_terminal(sig, info))
 		return;
-	if (sig == SIGCONT && child->continued) {
-		child->continued = false;
+	if (sig == SIGCONT && child->continued)
 		return;
-	}
 	/* A signal from the command to its own group must not come back to the command. */
 	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE) && info->si_pid == child->pid)
 		return;

@@ -275,9 +275,8 @@ void signals_stop_self(int sig, bool (*wanted)(const void *arg), const void *arg
 /** The process that the caller started, in memory that it shares with its keeper. */
 struct front {
 	pid_t pid;
-	pid_t group; /**< 0 = its number is not known in this pid namespace: all of them stay in it */
 	pid_t keeper;
-	volatile pid_t command; /**< in the group of the front from then on; 0 = none yet */
+	volatile pid_t command; /**< 0 = none yet */
 	volatile int caught;    /**< the signal that has ended the wait for the lock, or 0 */
 	volatile int stopped;   /**< the signal by which the terminal has stopped the command, or 0 */
 	volatile int over;      /**< the keeper has done all, and ends */
@@ -285,7 +284,7 @@ struct front {
 };
 
 /**
- * Run @keep in a process of its own, which has a process group of its own, and relay signals to it until it ends.
+ * Run @keep in a process of its own, and relay signals to it until it ends.
  * Return: the status of @keep.
  */
 int keeper_run(struct front *front, int (*keep)(void *arg), void *arg);

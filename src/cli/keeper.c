@@ -10,9 +10,10 @@
  * signal keeps the lock until it ends.  If the keeper is killed the lock is free, and the front ends the same processes
  * at once.  Both are subreapers, so neither loses a process that has changed its user or lost its parent.
  *
- * The front relays signals.  The command is in the front's process group, the keeper in one of its own: what is sent to
- * the whole group reaches the command once from its sender and once through the front, as without a keeper.  What the
- * terminal sends has reached the command already, unless it comes before that has joined the group.
+ * The front relays signals.  All three are in one process group.  A keeper in one of its own would be the only process
+ * that keeps the group from being orphaned: at the command's end the kernel would then send SIGHUP to the whole group if
+ * a process of it is stopped.  What the terminal sends has reached the command already, unless it comes before the
+ * command is there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +37,6 @@ struct front *keeper_front(void)
 		exit(EXIT_FAILED);
 	}
 	front->pid = getpid();
-	front->group = getpgrp();
 	return front;
 }
 
@@ -81,8 +81,6 @@ static void __attribute__((noreturn)) become_keeper(struct front *front, int (*k
 {
 	int status;
 
-	if (front->group)
-		setpgid(0, 0);
 	prctl(PR_SET_NAME, KEEPER_NAME);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);

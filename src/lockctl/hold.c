@@ -158,9 +158,6 @@ static bool detach(struct hold *hold)
 /** The last step: the script goes on. */
 static bool leave_session(const struct hold *hold)
 {
-	/* The leader of a process group cannot begin a session. */
-	if (hold->guard.front->group)
-		setpgid(0, hold->guard.front->group);
 	setsid();
 	if (chdir("/") < 0)
 		message("cannot leave the working directory: %s", strerror(errno));
