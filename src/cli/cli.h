@@ -335,7 +335,7 @@ struct child_watch {
 	int fd;     /**< may be set by look(); -1 = none */
 	bool keep;  /**< wait for the end of all descendants as well, by a pipe that they inherit */
 	bool group; /**< signals that end a job are for all that the command has started */
-	struct front *front; /**< whose place in its process group the command takes; NULL = the caller's own */
+	struct front *front; /**< of the keeper that calls this; NULL = no keeper */
 };
 
 /** Result of child_run(). */

@@ -194,7 +194,7 @@ static int stand_in(struct front *front, const sigset_t *awaited)
 	int status = EXIT_OK;
 
 	while (!front->left && !keeper_has_ended(front, &status)) {
-		/* What arrives after the command has joined the group, and after no signal was left, has reached it. */
+		/* What arrives after the command is there, and after no signal was left, has reached it. */
 		bool has_joined = front->command != 0;
 		siginfo_t info;
 		int sig = signals_next(awaited, &info);
