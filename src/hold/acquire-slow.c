@@ -271,6 +271,14 @@ static void fill_record(struct acquire *a, bool waits)
 		store_relaxed32(&r->sleeping, SLEEPS | SLEEPS_AT_DOORBELL);
 }
 
+/* Before the append: a signal handler may leave the call by a jump right after that. */
+static void note_request(const struct acquire *a)
+{
+	uint64_t next = word_next_gen(load_relaxed(&a->s->requests[a->index].word));
+
+	a->self->wait = (struct own_wait){ a->index, a->entry, word_gen(next) };
+}
+
 /* One try.  0 = granted, WAIT_AGAIN = look again, negative = failed. */
 static int acquire_once(struct acquire *a, bool *advanced)
 {
@@ -315,6 +323,8 @@ static int acquire_once(struct acquire *a, bool *advanced)
 	if ((a->request->flags & LOCKSHM_ROBUST) && !damage_make_robust(a->at, tail))
 		return WAIT_AGAIN;
 	fill_record(a, tail_state == TAIL_WAIT);
+	if (!a->later)
+		note_request(a);
 	if (!queue_append_owned(a->s, a->at, tail, a->index, a,
 				tail_state == TAIL_WAIT ? REQUEST_WAITING : acquire_state(a->request), &a->grant)) {
 		request_drop(a->self, a->index);
@@ -385,6 +395,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 	acquire_count_failure(self, err);
 	if (err == 0)
 		hold_fill(h, self, a.index, a.entry, &a.grant, a.id.id[0]);
+	self->wait.index = 0;
 	return err;
 }
 

@@ -63,7 +63,8 @@ struct barge_window {
 	uint64_t fence;		  /* the streak's fencing number under it */
 };
 
-/* The request of the wait that the thread is in.  At the begin of a call: of one that it left by a jump. */
+/* The request of the acquire that the thread is in, from before its append until the hold is filled.  At the begin of a
+ * call: of one that it left by a jump. */
 struct own_wait {
 	uint32_t index; /* 0 = none */
 	uint32_t entry;

@@ -375,7 +375,6 @@ static int wait_rounds(struct participant *self, struct wait_terms *t)
 
 static void begin_wait(struct participant *self, const struct wait_terms *t)
 {
-	self->wait = (struct own_wait){ t->index, entry_index(self->segment, t->entry), t->gen };
 	store_release(&self->shared->waiting, ref_pack(t->index, t->gen));
 	if (t->canceller)
 		canceller_begin(t->canceller, self->segment, t->index, t->gen);
@@ -386,7 +385,6 @@ static void end_wait(struct participant *self, const struct wait_terms *t)
 	if (t->canceller)
 		canceller_end(t->canceller);
 	store_release(&self->shared->waiting, 0);
-	self->wait.index = 0;
 }
 
 int wait_for_grant(struct participant *self, struct wait_terms *t)
@@ -411,7 +409,8 @@ int wait_for_grant(struct participant *self, struct wait_terms *t)
 }
 
 /* The generation shows that it is that request still, as only this thread fills its record.  ENTERED: the jump came before
- * the call returned, so that no hold stands for it.  Crash point: killed on the way, it is what any dead thread left. */
+ * the call returned, so that no hold stands for it.  A jump between the two stores of the append leaves a request that no
+ * queue has: the record is lost until the thread ends.  Crash point: killed on the way, it is what any dead thread left. */
 void wait_drop_left(struct participant *self)
 {
 	struct lockshm *s = self->segment;

@@ -296,8 +296,72 @@ START_TEST(global_request_after_a_jump)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- at each instruction */
+
+#ifdef __x86_64__
+#define FEW 8 /* requests whose append was left between its two stores */
+
+static volatile sig_atomic_t steps;
+
+static void on_step(int number)
+{
+	(void)number;
+	if (steps-- == 0)
+		siglongjmp(outside, 1);
+}
+
+/* The processor traps after each instruction from here on; in the handler, and after its jump, it does not. */
+static void trap_each_instruction(void)
+{
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::: "cc",
+			 "memory");
+}
+
+/* Leaves a wait at its @n-th instruction.  Was the request in the queue by then? */
+static bool left_in_the_queue(int n)
+{
+	lockshm_hold_t hold;
+	bool queued;
+
+	held_by(a, "k", X);
+	steps = n;
+	if (sigsetjmp(outside, 1) == 0) {
+		trap_each_instruction();
+		ck_abort_msg("returned %d", acquire());
+	}
+	queued = waits(key_of_wait);
+	ck_code(agent_release(a), 0);
+	ck_code(take(&hold, "k", X), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	return queued;
+}
+
+/* A trap takes a microsecond or two: the append is found first, and then gone through. */
+START_TEST(left_at_each_instruction)
+{
+	struct sigaction action = { .sa_handler = on_step };
+	lockshm_hold_t hold;
+	int n = 0, last;
+
+	a = agent_start();
+	ck_code(take(&hold, "k", X), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+	ck_assert_int_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	while (!left_in_the_queue(n))
+		n += 50;
+	for (last = n + 50, n = n > 100 ? n - 100 : 0; n < last; n++)
+		(void)left_in_the_queue(n);
+	ck_assert_uint_le(stat_now().requests_used, FEW);
+}
+END_TEST
+#endif
+
 static void add(TCase *tc)
 {
+#ifdef __x86_64__
+	if (!emulated())
+		tcase_add_test(tc, left_at_each_instruction);
+#endif
 	tcase_add_loop_test(tc, acquire_drops_what_a_jump_left, 0, 4);
 	tcase_add_loop_test(tc, lock_object_after_a_jump, 0, 2);
 	tcase_add_test(tc, busy_key_drops_what_a_jump_left_at_another);
