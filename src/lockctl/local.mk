@@ -27,6 +27,7 @@ lockctl_SOURCES = \
 	%D%/verify.c \
 	$(end)
 # The C library's malloc: jemalloc 5.3 ends a process that has too little memory by a segmentation fault.
-lockctl_LDADD = libcli.la liblockshm.la
-# With the library in it: a start that loads one thing less is a tenth of a short command's time.
-lockctl_LDFLAGS = $(link_flags) -static
+# The library is in the program: a start that loads one thing less is a tenth of a short command's time.  The convenience
+# library, as there is no other archive with --disable-static.
+lockctl_LDADD = libcli.la liblockshm-internal.la
+lockctl_LDFLAGS = $(link_flags)
