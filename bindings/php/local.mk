@@ -113,6 +113,7 @@ EXTRA_DIST += \
 	%D%/tests/hosts/run.php \
 	%D%/tests/hosts/worker.php \
 	%D%/tests/phpt/arguments.phpt \
+	%D%/tests/phpt/closed-descriptors.phpt \
 	%D%/tests/phpt/ends.phpt \
 	%D%/tests/phpt/errors.phpt \
 	%D%/tests/phpt/examples.phpt \

@@ -127,6 +127,9 @@ static bool run_interrupts(struct loop_wait *wait)
 	return !EG(exception);
 }
 
+/* A program that closes all descriptors takes the loop's, too: then there is nothing to sleep on. */
+static const struct timespec closed_look = { 0, 10 * 1000 * 1000 };
+
 /** The descriptor is readable, or a signal came; one that comes between the check and the wait is not missed. */
 static void poll_once(const struct loop_wait *wait)
 {
@@ -136,7 +139,7 @@ static void poll_once(const struct loop_wait *wait)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!zend_atomic_bool_load_ex(&EG(vm_interrupt)))
-		ppoll(&descriptor, 1, NULL, &before);
+		ppoll(&descriptor, 1, descriptor.fd < 0 ? &closed_look : NULL, &before);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -135,6 +135,18 @@ describe("without nginx", function()
 		assert.equal(0, await_child(killer))
 	end)
 
+	it("a process that has closed all descriptors waits on", function()
+		local before, hold = assert(locks:exclusive("before")), assert(locks:exclusive("closed"))
+		local child = posix.fork(function()
+			if locks:exclusive("before", { timeout = 0.01 }) then return 2 end -- it has a loop now
+			for fd = 3, 255 do posix.close(fd) end
+			return assert(locks:exclusive("closed", { timeout = 200 })):release() and 0 or 1
+		end)
+		await_waiters("closed", 1)
+		assert.is_true((hold:release() and before:release()))
+		assert.equal(0, await_child(child))
+	end)
+
 	it("a robust key's damage mark has the dead holder, until it is acknowledged", function()
 		local first = assert(locks:exclusive("robust", { robust = true }))
 		assert.is_nil(first:previous())

@@ -21,8 +21,10 @@ local outcome = native.sized("struct lockshm_outcome")
 local function poll_outcome(loop)
     descriptor.fd = C.lockshm_loop_fd(loop)
     descriptor.events = POLLIN
+    -- A program that closes all descriptors takes the loop's, too: then there is nothing to sleep on.
+    local timeout = descriptor.fd < 0 and 10 or -1
     while C.lockshm_loop_next(loop, outcome) ~= 1 do
-        ffi.C.lockshm_lua_poll(descriptor, 1, -1)
+        ffi.C.lockshm_lua_poll(descriptor, 1, timeout)
     end
     return outcome.status
 end
