@@ -350,12 +350,23 @@ static bool renewed_all(void *n)
 	return bridge_of(0).renewed >= *(uint64_t *)n;
 }
 
+static uint64_t refused_leases(void)
+{
+	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+
+	ck_code(lockshm_stat(hosts[0].s, &stat), 0);
+	return stat.refused_leases;
+}
+
 static void ck_no_lease_is_left(lockshm_loop_t *loop, struct task *one_more)
 {
+	uint64_t refused = refused_leases();
+
 	task_init(one_more, "one more", LOCKSHM_EXCLUSIVE);
 	one_more->request.flags = LOCKSHM_GLOBAL;
 	ck_code(task_acquire(loop, one_more), LOCKSHM_FULL);
 	ck_contains(one_more->report.error.message, "more redis_leases");
+	ck_assert_uint_eq(refused_leases(), refused + 1);
 }
 
 /* All wanted while Redis is silent, all held, and all renewed; one more is refused until one is given back. */
