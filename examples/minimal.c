@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 
 	if (lockshm_create_or_open(&locks, argc > 1 ? argv[1] : "/minimal", &error) != 0)
 		return fprintf(stderr, "%s\n", error.message), 1;
-	if (lockshm_acquire(locks, &report, &hold) != 0)
+	if (lockshm_acquire(locks, &report, &hold) < 0)
 		return fputs("not obtained\n", stderr), 1;
 	printf("token %llu: only one process at a time gets here; Enter ends it\n", (unsigned long long)lockshm_token(&hold));
 	getchar();

@@ -63,7 +63,7 @@ struct client {
 
 static void serve(struct client *client, int status)
 {
-	if (status != 0)
+	if (status < 0)
 		return;
 	shared->served[client->key[0] == 'b']++;
 	client->served = lockshm_release(&client->hold, 0) == 0;
@@ -78,7 +78,7 @@ static int nightly(lockshm_t *locks)
 
 	job.timeout_ns = 0;
 	job.ttl_ns = LOCKSHM_FOREVER;
-	if (lockshm_acquire(locks, &job, &hold) != 0)
+	if (lockshm_acquire(locks, &job, &hold) < 0)
 		return 0;
 	make_report();
 	return lockshm_release(&hold, 0);
@@ -92,7 +92,7 @@ static int once(lockshm_t *locks)
 
 	job.timeout_ns = 0;
 	job.flags = LOCKSHM_AUTO_RENEW;
-	if (lockshm_acquire(locks, &job, &hold) != 0)
+	if (lockshm_acquire(locks, &job, &hold) < 0)
 		return 0;
 	refresh();
 	return lockshm_release(&hold, LOCKSHM_SECONDS(300));
@@ -115,7 +115,7 @@ static const char *page(lockshm_t *locks, const char *key)
 	const char *text = cache_get(key);
 	lockshm_hold_t hold;
 
-	if (text || lockshm_acquire(locks, &flight, &hold) != 0)
+	if (text || lockshm_acquire(locks, &flight, &hold) < 0)
 		return text;
 	if (!(text = cache_get(key)))
 		text = cache_put(key, render(key));
@@ -130,7 +130,7 @@ static int read_config(lockshm_t *locks, struct config *copy)
 	lockshm_hold_t hold;
 
 	read.mode = LOCKSHM_SHARED;
-	if (lockshm_acquire(locks, &read, &hold) != 0)
+	if (lockshm_acquire(locks, &read, &hold) < 0)
 		return -1;
 	*copy = shared->config;
 	return lockshm_release(&hold, 0);
@@ -180,7 +180,7 @@ static int schedule(lockshm_t *locks)
 {
 	static lockshm_hold_t seat;
 
-	if (take_seat(locks, &seat) != 0 || shared->schedulers++ != 0)
+	if (take_seat(locks, &seat) < 0 || shared->schedulers++ != 0)
 		return 1;
 	usleep(1000);
 	shared->schedulers--;
@@ -197,7 +197,7 @@ static int use_all(lockshm_t *locks, int writes)
 	int i;
 
 	for (i = 0; i < 1000; i++) {
-		if (writes && lockshm_acquire(locks, &write, &hold) == 0) {
+		if (writes && lockshm_acquire(locks, &write, &hold) >= 0) {
 			shared->config.version++;
 			shared->config.copy_of_version++;
 			lockshm_release(&hold, 0);

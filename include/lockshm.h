@@ -55,7 +55,8 @@
  *
  * CONVENTIONS
  *  Every call returns 0, a named positive status (it worked, with a condition to know) or a negative
- *  code of enum lockshm_code; a count is an out parameter.  lockshm_loop_next() and lockshm_loop_cancel() return 0 or
+ *  code of enum lockshm_code; a count is an out parameter.  So a call that acquires is compared with < 0: after != 0
+ *  the hold of a positive status would be left behind.  lockshm_loop_next() and lockshm_loop_cancel() return 0 or
  *  1, and lockshm_loop_fd() a descriptor.  The iterators return 0, a negative code, or the value
  *  other than 0 by which their callback ended the iteration; let that be positive.  Times are int64_t nanoseconds.
  *  The library never prints, exits, installs a signal handler, opens a connection or sets errno for the caller to read.
@@ -877,7 +878,7 @@ void lockshm_canceller_reset(lockshm_canceller_t *canceller);
  *
  *	static _Thread_local lockshm_lock_t report = LOCKSHM_LOCK_KEY("report");
  *
- *	if (lockshm_lock(&report, segment) == 0) {
+ *	if (lockshm_lock(&report, segment) >= 0) {
  *		...
  *		lockshm_unlock(&report);
  *	}

@@ -7,6 +7,7 @@ tests_of_tree += \
 	%D%/fences.sh \
 	%D%/figures.sh \
 	%D%/grown.sh \
+	%D%/held.sh \
 	%D%/header.sh \
 	%D%/layering.sh \
 	%D%/layout.sh \
