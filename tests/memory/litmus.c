@@ -321,15 +321,35 @@ void report(bool failed, const char *what)
 	fflush(stdout);
 }
 
+static bool shows_little;
+
+void no_verdict_if(bool not_shown)
+{
+	shows_little |= not_shown;
+}
+
+static uint64_t meetings(void)
+{
+	return game.seen[0][0] + game.seen[0][1] + game.seen[1][0] + game.seen[1][1];
+}
+
 static void print_game(const struct shape *s, const char *name, const char *how)
 {
-	uint64_t n = game.seen[0][0] + game.seen[0][1] + game.seen[1][0] + game.seen[1][1];
-
-	printf("%-4s %-28s %10" PRIu64 " meetings", name, how, n);
+	printf("%-4s %-28s %10" PRIu64 " meetings", name, how, meetings());
 	/* Only the first one checks in R2. */
 	if (s->second != expire_and_leave)
 		printf(", missed by the first %" PRIu64 ", by the second %" PRIu64, game.seen[1][0], game.seen[0][1]);
 	printf(", seen %" PRIu64 "\n", game.seen[1][1]);
+}
+
+#define TELLING 10000000u
+
+static void check_shown(void)
+{
+	if (MUST_SHOW && game.seen[1][1] == 0 && meetings() >= TELLING)
+		report(true, "this machine does not show the outcome of a broken shape either");
+	else if (MUST_SHOW)
+		no_verdict_if(game.seen[1][1] == 0);
 }
 
 static void check_shape(const struct shape *s, int64_t ns)
@@ -340,7 +360,7 @@ static void check_shape(const struct shape *s, int64_t ns)
 	report(game.seen[1][1] != 0, "what must never be seen");
 	run(s, s->broken, PATIENCE, ENOUGH);
 	print_game(s, "", s->broken_how);
-	report(MUST_SHOW && game.seen[1][1] == 0, "this machine does not show the outcome of a broken shape either");
+	check_shown();
 }
 
 /* Two processors we may use. */
@@ -372,5 +392,9 @@ int main(int argc, char **argv)
 		check_shape(&shapes[i], ns);
 	check_futex(ns);
 	printf("litmus: %d failed\n", failures);
+	if (!failures && shows_little) {
+		printf("skipped: nothing seen, but a broken shape was not shown either: two processors must be free\n");
+		return 77;
+	}
 	return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
