@@ -3,57 +3,6 @@ dist_man_MANS = \
 	%D%/man/lockctl.1 \
 	%D%/man/lockshm-bridge.8 \
 	%D%/man/lockshm.7 \
-	%D%/man/lockshm_acknowledge.3 \
-	%D%/man/lockshm_acknowledge_marks.3 \
-	%D%/man/lockshm_acquire.3 \
-	%D%/man/lockshm_acquire_many.3 \
-	%D%/man/lockshm_bridge_stat.3 \
-	%D%/man/lockshm_cancel.3 \
-	%D%/man/lockshm_canceller_reset.3 \
-	%D%/man/lockshm_check.3 \
-	%D%/man/lockshm_close.3 \
-	%D%/man/lockshm_code_name.3 \
-	%D%/man/lockshm_create.3 \
-	%D%/man/lockshm_create_or_open.3 \
-	%D%/man/lockshm_current.3 \
-	%D%/man/lockshm_destroy.3 \
-	%D%/man/lockshm_downgrade.3 \
-	%D%/man/lockshm_each_key.3 \
-	%D%/man/lockshm_each_lock.3 \
-	%D%/man/lockshm_each_owner.3 \
-	%D%/man/lockshm_each_segment.3 \
-	%D%/man/lockshm_end_hold.3 \
-	%D%/man/lockshm_end_hold_of.3 \
-	%D%/man/lockshm_inspect.3 \
-	%D%/man/lockshm_lock.3 \
-	%D%/man/lockshm_lock_for.3 \
-	%D%/man/lockshm_lock_hold.3 \
-	%D%/man/lockshm_lock_init.3 \
-	%D%/man/lockshm_loop_acquire.3 \
-	%D%/man/lockshm_loop_acquire_many.3 \
-	%D%/man/lockshm_loop_cancel.3 \
-	%D%/man/lockshm_loop_close.3 \
-	%D%/man/lockshm_loop_fd.3 \
-	%D%/man/lockshm_loop_next.3 \
-	%D%/man/lockshm_loop_open.3 \
-	%D%/man/lockshm_lost_to.3 \
-	%D%/man/lockshm_move.3 \
-	%D%/man/lockshm_notify.3 \
-	%D%/man/lockshm_open.3 \
-	%D%/man/lockshm_previous.3 \
-	%D%/man/lockshm_release.3 \
-	%D%/man/lockshm_release_many.3 \
-	%D%/man/lockshm_renew.3 \
-	%D%/man/lockshm_show_lock.3 \
-	%D%/man/lockshm_stat.3 \
-	%D%/man/lockshm_strerror.3 \
-	%D%/man/lockshm_sweep.3 \
-	%D%/man/lockshm_token.3 \
-	%D%/man/lockshm_trylock.3 \
-	%D%/man/lockshm_unlock.3 \
-	%D%/man/lockshm_upgrade.3 \
-	%D%/man/lockshm_verify.3 \
-	%D%/man/lockshm_version.3 \
 	$(end)
 nobase_dist_doc_DATA += \
 	%D%/README.md \
@@ -105,3 +54,36 @@ nobase_dist_doc_DATA += \
 	%D%/picture.svg \
 	%D%/reliability.md \
 	$(end)
+
+# Section 3: a page for each function, from the header's comments.
+man3_sources = \
+	%D%/header-to-man.awk \
+	%D%/man/examples/lockshm_acknowledge.c \
+	%D%/man/examples/lockshm_acquire.c \
+	%D%/man/examples/lockshm_acquire_many.c \
+	%D%/man/examples/lockshm_bridge_stat.c \
+	%D%/man/examples/lockshm_cancel.c \
+	%D%/man/examples/lockshm_create.c \
+	%D%/man/examples/lockshm_each_lock.c \
+	%D%/man/examples/lockshm_lock.c \
+	%D%/man/examples/lockshm_loop_acquire.c \
+	%D%/man/examples/lockshm_loop_cancel.c \
+	%D%/man/examples/lockshm_loop_next.c \
+	%D%/man/examples/lockshm_loop_open.c \
+	%D%/man/examples/lockshm_notify.c \
+	%D%/man/examples/lockshm_release.c \
+	%D%/man/examples/lockshm_strerror.c \
+	%D%/man/examples/lockshm_upgrade.c \
+	$(end)
+EXTRA_DIST += $(man3_sources)
+noinst_DATA += man3.stamp
+CLEANFILES += man3.stamp %D%/man3/*.3
+man3.stamp: $(man3_sources) %D%/man/lockshm.7 include/lockshm.h
+	$(AM_V_GEN)$(MKDIR_P) %D%/man3 && rm -f %D%/man3/*.3 && $(AWK) -v out=%D%/man3 \
+		-v examples=$(srcdir)/%D%/man/examples -f $(srcdir)/%D%/header-to-man.awk \
+		$(srcdir)/%D%/man/lockshm.7 $(srcdir)/include/lockshm.h && touch $@
+install-data-local: man3.stamp
+	$(MKDIR_P) "$(DESTDIR)$(mandir)/man3"
+	$(INSTALL_DATA) %D%/man3/*.3 "$(DESTDIR)$(mandir)/man3"
+uninstall-local: man3.stamp
+	for page in %D%/man3/*.3; do rm -f "$(DESTDIR)$(mandir)/man3/$${page##*/}"; done

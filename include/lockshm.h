@@ -165,7 +165,7 @@ extern "C" {
 
 /** Everything a call can return.  Closed list; lockshm_strerror() gives a sentence for each. */
 enum lockshm_code {
-	LOCKSHM_OK = 0,
+	LOCKSHM_OK = 0, /**< done */
 	/* Positive: done, with a condition to know. */
 	LOCKSHM_OWNER_DIED = 1, /**< LOCKSHM_ROBUST: held; a holder died inside: what the lock protects may be torn */
 	LOCKSHM_TOOK_OVER_EXPIRED = 2, /**< LOCKSHM_ROBUST: held; a holder overran its lease, and may still be working */
@@ -208,7 +208,7 @@ enum lockshm_table {
 	LOCKSHM_TABLE_LEASES = 5    /**< every host lease is in use: create with more redis_leases */
 };
 
-/** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen, see STRUCTS. */
+/** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen. */
 struct lockshm_error {
 	int code;         /**< the value the call returned */
 	int sys_errno;    /**< errno of the refused system call, or 0 */
@@ -255,7 +255,8 @@ typedef struct lockshm_canceller {
 /** A damage mark: the exclusive holder of a robust key (LOCKSHM_ROBUST) that ended without a release.  Frozen. */
 struct lockshm_previous {
 	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for no mark */
-	int32_t pid;     /**< as seen in its own pid namespace; 0 = not known, also if too many keys have a mark */
+	int32_t pid;     /**< as seen in its own pid namespace; 0 = not known: there is room for one mark with details for
+			  *   each 32 locks, and at least 64 */
 	int32_t tid;
 	uint64_t token;
 	int64_t age_ns;  /**< since the mark was left */
@@ -266,12 +267,12 @@ struct lockshm_previous {
 /**
  * What was in the way of a request that ended with LOCKSHM_TIMEOUT or LOCKSHM_BUSY: the holder of the key, of several
  * readers the newest; the oldest request for the key if none holds it; with LOCKSHM_BUSY, a time-out and
- * LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are of one instant of the call.  Frozen,
- * see STRUCTS.
+ * LOCKSHM_ONLY_IF_FREE_IN_TIME the holder whose lease ends last.  All facts are of one instant of the call.  Frozen.
  */
 struct lockshm_blocker {
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
-				*   lease of this host.  0 = not known, or on another host: all fields are 0 */
+				*   lease of this host.  0 = not known, or on another host, as
+				*   the report's message says: all fields are 0 */
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace; 0 = no longer known */
 	int32_t tid;
@@ -292,15 +293,40 @@ struct lockshm_report {
 	int64_t waited_ns;  /**< wall time between the call and its end */
 	int64_t slept_ns;   /**< part of it spent asleep; non-zero = another request was in the way */
 	uint64_t token;     /**< token of the hold; 0 when there is none */
-	struct lockshm_previous previous;
-	struct lockshm_error error; /**< with LOCKSHM_DEADLOCK the message lists the cycle */
+	struct lockshm_previous previous; /**< the damage mark of the key, also for a plain request; status 0 = none */
+	struct lockshm_error error; /**< with a negative code; with LOCKSHM_DEADLOCK the message lists the cycle */
 	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY, else 0 */
 };
 #define LOCKSHM_REPORT_INIT                                                                                            \
 	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" },           \
 	  { 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
 
-/** @name Flags of a request @{ */
+/** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
+struct lockshm_request {
+	size_t size;        /**< sizeof(struct lockshm_request), set by the initialiser */
+	const void *key;    /**< 1..LOCKSHM_KEY_MAX bytes, any values */
+	size_t key_len;
+	int mode;           /**< enum lockshm_mode; exclusive by default */
+	unsigned flags;     /**< 0 or an OR of the flags below */
+	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s.  With
+			     *   LOCKSHM_AUTO_RENEW at least LOCKSHM_AUTO_RENEW_TTL_MIN */
+	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
+	int64_t deadline_ns; /**< if not 0: CLOCK_MONOTONIC time, ten years ahead at most, or LOCKSHM_FOREVER; replaces
+			      *   timeout_ns */
+	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
+	lockshm_canceller_t *canceller; /**< lets lockshm_cancel() end the wait; may be NULL */
+	struct lockshm_report *report;  /**< filled with details of the call; may be NULL */
+	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
+	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: the service thread stops renewing after this time,
+			      *   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX; 0 = no bound */
+};
+#define LOCKSHM_REQUEST_INIT LOCKSHM_REQUEST_OF_(NULL, 0)
+/** The initialiser of a request for a key that is a C string; its bytes are not copied.  @string is evaluated twice. */
+#define LOCKSHM_REQUEST(string) LOCKSHM_REQUEST_OF_(string, LOCKSHM_STRLEN_(string))
+#define LOCKSHM_REQUEST_OF_(key, key_len)                                                                              \
+	{ sizeof(struct lockshm_request), (key), (key_len), LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30),                 \
+	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, 0, 0 }
+/* Flags of a request. */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out; looks
 					   *   at each holder, where a try looks at one */
@@ -309,34 +335,8 @@ struct lockshm_report {
 					       * without effect where the segment makes the key global */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
 #define LOCKSHM_ROBUST 0x20u              /**< guards data that a dead holder may leave torn: tell its next holders */
-/** @} */
 
-/** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
-struct lockshm_request {
-	size_t size;        /**< sizeof(struct lockshm_request), set by the initialiser */
-	const void *key;    /**< 1..LOCKSHM_KEY_MAX bytes, any values */
-	size_t key_len;
-	int mode;           /**< enum lockshm_mode; exclusive by default */
-	unsigned flags;     /**< LOCKSHM_AUTO_RENEW ... */
-	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s.  With
-			     *   LOCKSHM_AUTO_RENEW at least LOCKSHM_AUTO_RENEW_TTL_MIN */
-	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
-	int64_t deadline_ns; /**< if not 0: CLOCK_MONOTONIC time, ten years ahead at most, or LOCKSHM_FOREVER; replaces
-			      *   timeout_ns */
-	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
-	lockshm_canceller_t *canceller; /**< may be NULL */
-	struct lockshm_report *report;  /**< may be NULL */
-	int redis_policy;   /**< with LOCKSHM_GLOBAL: enum lockshm_redis_policy; 0 = that of the segment */
-	int64_t max_hold_ns; /**< with LOCKSHM_AUTO_RENEW: the service thread stops renewing after this time; 0 = no bound */
-};
-#define LOCKSHM_REQUEST_INIT LOCKSHM_REQUEST_OF_(NULL, 0)
-/** The initialiser of a request for a key that is a C string; its bytes are not copied.  @string is evaluated twice. */
-#define LOCKSHM_REQUEST(string) LOCKSHM_REQUEST_OF_(string, LOCKSHM_STRLEN_(string))
-#define LOCKSHM_REQUEST_OF_(key, key_len)                                                                              \
-	{ sizeof(struct lockshm_request), (key), (key_len), LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30),                 \
-	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, 0, 0 }
-
-/** One key of lockshm_acquire_many().  Start from LOCKSHM_MANY_KEY("key", mode) or from zeros.  Frozen, see STRUCTS. */
+/** One key of lockshm_acquire_many().  Start from LOCKSHM_MANY_KEY("key", mode) or from zeros.  Frozen. */
 struct lockshm_key {
 	const void *data;
 	size_t len;
@@ -357,22 +357,29 @@ enum lockshm_redis_policy {
 /** Settings of a new segment.  Start from LOCKSHM_CREATE_INIT. */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
-	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each */
-	uint32_t requests; /**< holds plus waits at once (16384), 1..262143; every thread reserves a chunk of them */
-	uint32_t owners;   /**< threads that take locks at once, and processes with moved holds or loops (1024), 4 KiB each */
+	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each; a key may use
+			    *   few of the places, so there are half as many again; idle keys give way */
+	uint32_t requests; /**< holds plus waits at once (16384), 1..262143, also of event loops; every thread
+			    *   reserves a chunk of them, so allow for more than expected */
+	uint32_t owners;   /**< threads that take locks at once, and processes with moved holds, loops or renewals (1024),
+			    *   1..1048576, 4 KiB each */
 	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
-	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock */
-	/* For LOCKSHM_GLOBAL; must be the same on all hosts, except redis_leases. */
-	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys */
+	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock, which rises, too */
+	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys.  This and all
+				   *   below must be the same on all hosts, except redis_leases */
 	const char *redis_prefix; /**< a key's name in Redis is this prefix and the key; NULL = "lk:" */
 	int redis_policy;         /**< LOCKSHM_REDIS_FAIL or LOCKSHM_REDIS_WAIT, for requests without their own */
 	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
-	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h */
+	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h;
+				   *   renewed when a third is over */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
-	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0), <= 10 s */
-	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum */
+	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0);
+				   *   at most 10 s and half of redis_ttl_ns */
+	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum.  If
+				   *   fewer confirm in 1/8 s Redis is out of reach.  It makes a loss less likely, not
+				   *   impossible */
 	uint32_t reserved;        /**< 0 */
 	const char *global_keys;  /**< keys that are global for every request, see lockshm_create(); NULL = none */
 };
@@ -384,7 +391,8 @@ struct lockshm_create_options {
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
 
 #define LOCKSHM_OPEN_READ_ONLY 0x1u /**< for inspection only; needs no write permission */
-#define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only the caller's or root's */
+#define LOCKSHM_OPEN_ANY_OWNER 0x2u /**< accept a segment of any user, not only the caller's or root's: its owner
+				     *   can break every lock in it */
 
 /* ------------------------------------------------------------------------------------------------------ *
  * Segments
@@ -397,15 +405,17 @@ struct lockshm_create_options {
  * @options: NULL for the defaults
  * @error:   [out] the reason of a failure; may be NULL
  *
- * No process ever sees a half-made segment, and a creator that fails or is killed leaves nothing.  @error is cleared
- * on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is opened as it is, whatever its capacities, and as by
- * lockshm_open() it is the handle that this process has already; one that cannot be opened is not replaced.  Makes
- * system calls.  Waits for no other process, except while it completes the removal of a half-removed segment as
- * lockshm_destroy() does.
+ * No process ever sees a half-made segment, and a creator that fails or is killed leaves nothing.  All memory is
+ * reserved: a full /dev/shm is an error here, no SIGBUS later.  Capacities cannot be changed afterwards;
+ * lockshm_stat() shows their use.  @error is cleared on success.  With LOCKSHM_CREATE_OR_OPEN an existing segment is
+ * opened as it is, whatever its capacities, and as by lockshm_open() it is the handle that this process has already;
+ * one that cannot be opened is not replaced.  Makes system calls.  Waits for no other process, except while it
+ * completes the removal of a half-removed segment as lockshm_destroy() does.
  *
- * A Redis URI is redis://host[:port][/db], the same with rediss:// for TLS, or unix:///path[?db=N].  Every process that
- * can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed names in
- * the bridge's credentials directory, see lockshm-bridge(8).  This call contacts no server.
+ * A Redis URI is redis://host[:port][/db], the same with rediss:// for TLS, or unix:///path[?db=N].  Every process
+ * that can open the segment can read it, so it takes neither a login nor names of files: these are files of fixed
+ * names in the bridge's credentials directory, see lockshm-bridge(8).  The server's certificate is always verified.
+ * This call contacts no server.
  *
  * options.global_keys is "*", all keys, or prefixes separated by commas, "user:,job:": every request for a key that
  * begins with one of them is global, in every call of every program and binding, as with LOCKSHM_GLOBAL.  So these
@@ -413,11 +423,11 @@ struct lockshm_create_options {
  * contains neither a comma nor '*'.  It cannot be changed: remove the segment and make it anew.  All hosts should
  * have the same; their bridges log another one.
  *
- * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see the
- *         message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_NO_SEGMENT (other processes remove each new one at
- *         once: given up after 100); LOCKSHM_INVALID (name, a capacity, mode, a Redis URI, global_keys that are none or
- *         without redis); LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to the
- *         group); LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM (a system call was
+ * Return: 0; LOCKSHM_EXISTS (and LOCKSHM_CREATE_OR_OPEN not given; also while a removed segment keeps its name, see
+ *         the message; LOCKSHM_NO_SEGMENT with that flag); LOCKSHM_NO_SEGMENT (other processes remove each new one at
+ *         once: given up after 100); LOCKSHM_INVALID (name, a capacity, mode, flag, a Redis URI, global_keys that are
+ *         none or without redis); LOCKSHM_PERMISSION (/dev/shm not writable, or the caller may not give the segment to
+ *         the group); LOCKSHM_NO_MEMORY (no room in /dev/shm or to map the segment); LOCKSHM_SYSTEM (a system call was
  *         refused); with LOCKSHM_CREATE_OR_OPEN also every code of lockshm_open().  A failure keeps nothing.
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which close their own
  * copy of it or leave it to their exit.
@@ -467,8 +477,8 @@ LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, con
  * LOCKSHM_OPEN_READ_ONLY are counted apart: one for all read-only opens.
  *
  * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, an owner that is neither the caller nor
- *         root, or /dev/shm is read-only); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION; LOCKSHM_INVALID;
- *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ *         root, or /dev/shm is read-only); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION;
+ *         LOCKSHM_INVALID; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which copies the count; a child
  * made while another thread is inside this call may find one open more.
  * Since: 0.1
@@ -503,7 +513,8 @@ int lockshm_close(lockshm_t *segment);
  * every wait there ends with LOCKSHM_NO_SEGMENT, so that no process shares a lock with users of a newer segment.  The
  * segment is retired first, its name removed after that.  A remover that is killed in between leaves the name of a
  * segment that cannot be opened; the next lockshm_destroy() or lockshm_create() removes it.  Waits a second at most,
- * and only for another process that is removing the same segment (removers take turns by flock() on the file).  If the
+ * and only for another process that is removing the same segment (removers take turns by flock() on the file); one that
+ * is stopped in the middle keeps the name until it continues or is killed.  If the
  * file is removed by other means, waiters and joining threads detect it and retire the segment for all others.
  *
  * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (the caller may not remove it: nothing has changed);
@@ -530,17 +541,6 @@ int lockshm_current(lockshm_t *segment);
  * Locks
  * ------------------------------------------------------------------------------------------------------ */
 
-/*
- * LOCKSHM_BARGE: for a hot key whose rate matters more than strict order.  While other requests wait, the release does
- * not grant the lock to the next waiter, which would leave it unused until that waiter has woken up.  It wakes the
- * waiter and opens a barge window: until the waiter runs, and for at most half a millisecond after the first such
- * release, the releasing thread takes the lock again at once if it asks with LOCKSHM_BARGE.  No other thread overtakes
- * a waiter, and the waiters keep their order.  The holds of such a streak, with no other hold between them, have the
- * same token.  A thread that ends or closes the segment leaves no barge window open.  With LOCKSHM_GLOBAL a streak
- * continues only under the same lease of this host, and counts as one hold while other hosts wait.  Exclusive holds of
- * one key only, without LOCKSHM_AUTO_RENEW.
- */
-
 /**
  * lockshm_acquire - take one lock
  * @segment: handle
@@ -548,12 +548,14 @@ int lockshm_current(lockshm_t *segment);
  * @hold:    [out] any memory; filled on success only; a hold that is held now is refused
  *
  * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some microseconds
- * only while it is the next waiter, then sleeps in the kernel.  A thread's first acquire takes an owner slot: it
- * allocates, makes system calls, and frees up to four slots of dead owners.
+ * only while it is the next waiter, then sleeps in the kernel.  A lease starts at the grant, also while the caller
+ * does not run: if another request takes the lock over before the call returns, the call asks again, within its
+ * time-out.  A thread's first acquire takes an owner slot: it allocates, makes system calls, and frees up to four
+ * slots of dead owners.
  *
- * With LOCKSHM_AUTO_RENEW and max_hold_ns the service thread renews the lease for that long and no longer, counted from
- * the grant, or from the owner's last lockshm_renew(); then the lease ends like any other.  If max_hold_ns is less than
- * ttl_ns it is the lease.
+ * With LOCKSHM_AUTO_RENEW and max_hold_ns the service thread renews the lease for that long and no longer, counted
+ * from the grant (with LOCKSHM_GLOBAL across all hosts), or from the owner's last lockshm_renew(); then the lease ends
+ * like any other.  If max_hold_ns is less than ttl_ns it is the lease.
  *
  * With LOCKSHM_GLOBAL, or for a key of options.global_keys of lockshm_create(), the request waits twice: in the queue
  * of this host, the same as without the flag, and then for the host lease.  That is the one lease that this host has of
@@ -578,6 +580,9 @@ int lockshm_current(lockshm_t *segment);
  * returns 0, and its report and lockshm_previous() have the mark.  A mark keeps its key in the segment.  Without
  * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
  *
+ * A later mark replaces an earlier one, but an overrun none of a death.  A bad end before the key was robust leaves
+ * none.  Where nothing acknowledges marks, they fill the table of locks.
+ *
  * With LOCKSHM_GLOBAL the mark goes to Redis, and robust requests of all hosts get its status, until one acknowledges:
  * with a hold, which counts for other hosts from the release of this host's lease, or by lockctl ack.  A host that did
  * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by
@@ -585,25 +590,33 @@ int lockshm_current(lockshm_t *segment);
  * the data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark,
  * and acknowledges none.
  *
- * Return: 0 held.
- *         Only with LOCKSHM_ROBUST: LOCKSHM_OWNER_DIED or LOCKSHM_TOOK_OVER_EXPIRED held, and the key has a damage
- *         mark; request->report->previous names the holder that left it.
- *         Only with redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request: LOCKSHM_LOCAL_ONLY held, on this host only,
- *         because no bridge runs or Redis is out of reach.
- *         Not held: LOCKSHM_TIMEOUT; LOCKSHM_BUSY (a try, or LOCKSHM_ONLY_IF_FREE_IN_TIME), with what was in the way
- *         in request->report->blocker; LOCKSHM_CANCELLED;
+ * LOCKSHM_BARGE is for a hot key whose rate matters more than strict order.  While other requests wait, the release does
+ * not grant the lock to the next waiter, which would leave it unused until that waiter has woken up.  It wakes the
+ * waiter and opens a barge window: until the waiter runs, and for at most half a millisecond after the first such
+ * release, the releasing thread takes the lock again at once if it asks with LOCKSHM_BARGE.  No other thread overtakes
+ * a waiter, and the waiters keep their order.  The holds of such a streak, with no other hold between them, have the
+ * same token.  A thread that ends or closes the segment leaves no barge window open.  With LOCKSHM_GLOBAL a streak
+ * continues only under the same lease of this host, and counts as one hold while other hosts wait.  Exclusive holds of
+ * one key only, without LOCKSHM_AUTO_RENEW.
+ *
+ * Return: 0 (held); LOCKSHM_OWNER_DIED (held, and the key has a damage mark; only with LOCKSHM_ROBUST;
+ *         request->report->previous names the holder that left it); LOCKSHM_TOOK_OVER_EXPIRED (held, as before);
+ *         LOCKSHM_LOCAL_ONLY (held on this host only, because no bridge runs or Redis is out of reach; only with
+ *         redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request).  Not held:
+ *         LOCKSHM_TIMEOUT (with what was in the way in request->report->blocker, as with the next); LOCKSHM_BUSY (a
+ *         try, or LOCKSHM_ONLY_IF_FREE_IN_TIME); LOCKSHM_CANCELLED;
  *         LOCKSHM_DEADLOCK (the wait would depend, directly or not, on a hold of the calling thread; holding this
  *         very key is the shortest case; found at the start of the wait, or at a later check if moved holds closed
- *         the cycle); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free); LOCKSHM_INVALID (also,
+ *         the cycle.  A try gets LOCKSHM_BUSY); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free;
+ *         what is held or awaited never gives way); LOCKSHM_INVALID (also,
  *         unless the lock is free, for a canceller that another wait uses or that was overwritten; also LOCKSHM_GLOBAL
  *         in a segment without Redis); LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only); LOCKSHM_BRIDGE
  *         (with LOCKSHM_GLOBAL: no bridge runs or Redis is out of reach, and the policy is to fail; or Redis refuses
- *         permanently; or the key holds other data there); LOCKSHM_BAD_SEGMENT;
- *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
+ *         permanently; or the key holds other data there); LOCKSHM_BAD_SEGMENT (something in it is damaged);
+ *         LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (no service thread for LOCKSHM_AUTO_RENEW, no key of pthread_key_create()
+ *         for the first acquire, or the clock of a child in another time namespace cannot be determined).
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
- * The queue is the design of this project: doc/internals/local-locks.md; its ancestors are the queue locks of
- * Mellor-Crummey and Scott (1991) and Scott's non-blocking time-out (2002).
  * Since: 0.1
  */
 int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
@@ -622,7 +635,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  *
  * One deadline for the whole call, and for a try with LOCKSHM_GLOBAL one wait of 1.5 s at most for the replies of
  * Redis; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and holds the earlier locks of its
- * order while it waits for a later one.  The holds are owned by the caller.
+ * order while it waits for a later one: keep the set small.  If a lease ends meanwhile and another request takes that
+ * lock, the call starts over, within its time-out.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
  *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has one damage mark, and
@@ -639,10 +653,11 @@ int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *commo
  * @hold:        a hold of the calling thread (or of the process, see lockshm_move())
  * @cooldown_ns: keep the key closed to all requests this much longer; 0 = not.  Exclusive holds only.
  *
- * Does not block.
+ * Does not block.  A release fence.  A cooldown goes on when the process has ended.
  *
- * Return: 0; LOCKSHM_LATE (released; the lease had expired, but the lock had no other holder);
- *         LOCKSHM_LOST (it was taken away before: see lockshm_lost_to()); LOCKSHM_NOT_HELD (released before,
+ * Return: 0; LOCKSHM_LATE (released; the lease had expired, but the lock had no other holder: the lease was too short);
+ *         LOCKSHM_LOST (it was taken away before, and what was done since the last good result may be mixed with the
+ *         work of another holder: see lockshm_lost_to()); LOCKSHM_NOT_HELD (released before,
  *         another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL; negative or too
  *         long cooldown, or one for a shared hold: still held).
  *         @hold is empty afterwards, except after LOCKSHM_INVALID, and after LOCKSHM_NOT_HELD for another thread's hold
@@ -684,7 +699,7 @@ enum lockshm_renew_how {
  *
  * Return: 0; LOCKSHM_LATE (renewed, after the lease had expired); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
  *         released, another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL, @ns or
- *         @how; unchanged).
+ *         @how, or the lease would end more than LOCKSHM_TIME_MAX from now; unchanged).
  * Thread-safe.
  * Since: 0.1
  */
@@ -696,7 +711,8 @@ int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
  * @remaining_ns: [out] what is left of the lease, 0 if it has expired, LOCKSHM_FOREVER if strict; may be NULL
  *
  * Does not block or write shared memory.  The result is valid at some instant during the call and may be outdated when
- * it arrives.
+ * it arrives: only a token that a receiver compares is proof.  A lease never ends early; it may last a clock tick (4 ms
+ * on a common kernel) longer.
  *
  * Return: 0; LOCKSHM_LATE (expired, but no other request has taken the lock); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for
  *         lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @remaining_ns is 0 with a negative code.
@@ -710,11 +726,12 @@ int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
  *                 those of the same streak (LOCKSHM_BARGE)
  * @hold: held or lost
  *
- * Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every exclusive hold under an earlier lease of any host, and of
- * every earlier one under the same lease, as long as the clock of the Redis server does not go back; shared holds have
- * numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Where Redis lost a lease, or it was removed there, its host begins
- * holds until it notices: they have the smaller tokens, also if they begin after one under the next lease.  Reads the
- * caller's memory only.
+ * Send it with every write to something outside, and let the receiver refuse one that is smaller than the largest it
+ * has seen.  Below 2^53.  With LOCKSHM_GLOBAL: larger than that of every exclusive hold under an earlier lease of any
+ * host, and of every earlier one under the same lease, as long as the clock of the Redis server does not go back;
+ * shared holds have numbers of their own; 0 with LOCKSHM_LOCAL_ONLY.  Where Redis lost a lease, or it was removed
+ * there, its host begins holds until it notices: they have the smaller tokens, also if they begin after one under the
+ * next lease.  Reads the caller's memory only.
  *
  * Return: the token, also after LOCKSHM_LOST; 0 for an empty hold, a copy, and overwritten memory.
  * Thread-safe.  Async-signal-safe.
@@ -739,9 +756,11 @@ uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
  * lockshm_upgrade - make a shared hold exclusive, if it is the only one and no request waits
  * @hold: held; an exclusive one stays as it is
  *
- * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block.  The hold gets
- * a new, larger token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  A holder that dies or is
- * overrun within this call may leave a damage mark (LOCKSHM_ROBUST), though the upgrade was not complete.
+ * Never waits for other holders, since two waiting upgraders would wait for each other.  Does not block.  The hold
+ * gets a new, larger token, but keeps 0 with LOCKSHM_LOCAL_ONLY.  The lease continues unchanged.  A holder that dies
+ * or is overrun within this call, or later, may leave a damage mark (LOCKSHM_ROBUST).  One that is stopped within the
+ * call keeps new requests waiting until its lease ends.  After LOCKSHM_BUSY release, acquire exclusive, and read the
+ * data again.
  *
  * With LOCKSHM_GLOBAL only under an exclusive host lease, so always after lockshm_downgrade(); LOCKSHM_BUSY also if the
  * bridge has not reserved further tokens yet.  Under a shared host lease, the usual one of readers, LOCKSHM_INVALID:
@@ -760,10 +779,10 @@ int lockshm_upgrade(lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
  * lockshm_downgrade - make an exclusive hold shared; shared requests directly after it in the queue are granted
  * @hold: held; a shared one stays as it is
  *
- * Keeps token and lease.  Does not block.  A release fence: what was written before is visible to the shared
- * holders that are granted by it.  With LOCKSHM_GLOBAL they are those of this host.  The host lease stays exclusive
- * until it is given back, so a long hold keeps out the readers of other hosts; to admit them release, then acquire
- * shared.
+ * Keeps token and lease, and leaves no damage mark from then on.  Does not block.  A release fence: what was written
+ * before is visible to the shared holders that are granted by it.  With LOCKSHM_GLOBAL they are those of this host.
+ * The host lease stays exclusive until it is given back, so a long hold keeps out the readers of other hosts; to admit
+ * them release, then acquire shared.
  *
  * Return: 0; LOCKSHM_LATE (done; the lease had expired, but the lock had no other holder); LOCKSHM_LOST;
  *         LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).
@@ -779,6 +798,9 @@ int lockshm_downgrade(lockshm_hold_t *hold);
  *
  * Does not block.  The mark cannot change while the hold lasts, except that it is acknowledged.  With LOCKSHM_GLOBAL a
  * mark in Redis is known once a request of this host was robust: for a plain hold that may be later, or not at all.
+ *
+ * A holder of several keys that dies leaves a mark on each, and the next holder of one of them gets that of this key
+ * only.  Where a repair needs the others, release, take all keys by lockshm_acquire_many(), and acknowledge under all.
  *
  * Return: 0; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @previous is
  *         zero with a negative code.
@@ -835,7 +857,8 @@ int lockshm_move(lockshm_hold_t *hold, int to);
  * moment, and 10 ms where the kernel has no futex_waitv (before Linux 5.16), or for the holds beyond the first 30 or
  * so that one process has watched at a time.  So an eventfd becomes readable, and one may serve many holds:
  * lockshm_check() finds the lost one.  A release is not a loss, nor is an expired lease as long as no request takes
- * the lock.  Nothing is written after a release, or after another call of this for the same hold.
+ * the lock.  Nothing is written after a release, or after another call of this for the same hold.  It may come too
+ * late: work that must not be done twice compares tokens.
  *
  * The library keeps a duplicate of @fd until then: closing @fd does no harm, and does not end the notifications.  In a
  * child made by fork() nothing is held and nothing is written; but its copy of an eventfd is the parent's.  Does not
@@ -874,7 +897,11 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
 void lockshm_canceller_reset(lockshm_canceller_t *canceller);
 
 /* ------------------------------------------------------------------------------------------------------ *
- * Lock objects: a request that is checked once, for a key that a thread takes again and again
+ * Lock objects
+ * ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * A lock object is a request that is checked once, for a key that a thread takes again and again:
  *
  *	static _Thread_local lockshm_lock_t report = LOCKSHM_LOCK_KEY("report");
  *
@@ -892,7 +919,7 @@ void lockshm_canceller_reset(lockshm_canceller_t *canceller);
  * The memory is the caller's, and every call checks what it uses, as for holds: an object that was overwritten or
  * copied gives LOCKSHM_INVALID or LOCKSHM_NOT_HELD, or works as before if the call does not use what was overwritten.
  * An object that was not used yet may be copied, and its key is whatever its bytes are.
- * ------------------------------------------------------------------------------------------------------ */
+ */
 
 /**
  * lockshm_lock_init - make a lock object of a request
@@ -988,7 +1015,7 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * Waiting without a thread: event loops
  * ------------------------------------------------------------------------------------------------------ */
 
-/*
+/**
  * A loop is where requests wait that no thread sleeps for.  lockshm_loop_acquire() never waits: the lock is held at
  * once, or the request takes its place in the queue of the key, among blocked threads and the requests of other loops,
  * in arrival order.  When it is granted, or the wait has ended otherwise, the loop's descriptor becomes readable, and
@@ -1005,7 +1032,7 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * lockshm_move() to a thread, and it ends with the process, not with a thread, and not with the loop.  The end of a
  * task inside the process cannot be known: its lease ends, or the program releases.  Deadlocks between the requests of
  * loops are not found: they end by their time-outs, so a strict hold (ttl_ns LOCKSHM_FOREVER) with an endless time-out
- * is LOCKSHM_INVALID.
+ * is LOCKSHM_INVALID.  Requests of one process for one key wait for each other.
  *
  * LEASE.  It counts from lockshm_loop_next(), at its full ttl_ns, and LOCKSHM_AUTO_RENEW begins there; so a loop that
  * hangs is not renewed.  Until then a grant lasts for ttl_ns or a second, whichever is less.  If another request takes
@@ -1143,6 +1170,7 @@ int lockshm_loop_acquire_many(lockshm_loop_t *loop, const struct lockshm_request
  *
  * Call it until it returns 0, when the descriptor is readable, or at any time; 0 at once is possible then: the wait was
  * cancelled, or goes on.  The hold is filled here, and the lease begins here.
+ * Outcomes of one key come in the order of their requests, those of different keys in any.
  *
  * Return: 1 (one outcome); 0 (none now); LOCKSHM_NOT_HELD (a loop of the parent, before fork()); LOCKSHM_INVALID (@loop
  *         is NULL or no loop, or @outcome).
@@ -1167,8 +1195,14 @@ int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcome *outcome) LOC
 int lockshm_loop_cancel(lockshm_loop_t *loop, lockshm_hold_t *hold);
 
 /* ------------------------------------------------------------------------------------------------------ *
- * Inspection.  It stops no thread; facts that must hold at one instant are read twice.
+ * Inspection
  * ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * Inspection stops no thread.  Facts that must hold at one instant, such as the queue of one lock, are read twice; two
+ * locks that are shown one after the other need not have been so at the same time.  Damaged entries are left out:
+ * lockshm_verify() finds them.
+ */
 
 /** State of a request in a queue. */
 enum lockshm_request_state {
@@ -1180,7 +1214,7 @@ enum lockshm_request_state {
 
 /** One live request of a queue. */
 struct lockshm_request_info {
-	size_t size; /**< of the library's struct, see STRUCTS */
+	size_t size; /**< of the library's struct */
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also while it waits for the host's lease */
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace */
@@ -1207,7 +1241,7 @@ enum lockshm_host_lease_state {
 
 /** The host's lease of one key. */
 struct lockshm_host_lease_info {
-	size_t size; /**< of the library's struct, see STRUCTS */
+	size_t size; /**< of the library's struct */
 	int state;             /**< enum lockshm_host_lease_state */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is valid without renewal */
@@ -1223,7 +1257,7 @@ struct lockshm_host_lease_info {
 
 /** One lock. */
 struct lockshm_lock_info {
-	size_t size; /**< of the library's struct, see STRUCTS */
+	size_t size; /**< of the library's struct */
 	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX, and no part of a UTF-8 character;
 				   *   valid during the callback */
 	size_t key_shown;         /**< bytes at @key */
@@ -1290,7 +1324,7 @@ int lockshm_each_key(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
 
 /** One thread that has an owner slot. */
 struct lockshm_owner_info {
-	size_t size; /**< of the library's struct, see STRUCTS */
+	size_t size; /**< of the library's struct */
 	int32_t pid;
 	int32_t tid;
 	int alive;
@@ -1370,7 +1404,7 @@ struct lockshm_bridge_stat {
 	int64_t retain_ns;
 	int64_t gap_ns;
 	uint32_t wait;          /**< replicas that must have a lease before it counts */
-	int32_t pid;            /**< the process that is the bridge now; 0 = none */
+	int32_t pid;            /**< the process that is the bridge now; 0 = none runs, or it was stopped for too long */
 	int32_t tid;
 	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; valid now */
 	uint64_t acquired;      /**< leases obtained since the segment was made */
@@ -1379,7 +1413,7 @@ struct lockshm_bridge_stat {
 	uint64_t lost;
 	uint64_t commands;      /**< scripts sent to Redis */
 	uint64_t errors;        /**< of those, without a reliable reply */
-	uint64_t grants;        /**< holds granted under leases */
+	uint64_t grants;        /**< holds granted under leases: many more than @acquired where the host passes them on */
 	char global_keys[256];  /**< as given to lockshm_create(); "" = none */
 };
 #define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
@@ -1400,7 +1434,7 @@ int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 
 /** One segment found by lockshm_each_segment(). */
 struct lockshm_segment_info {
-	size_t size; /**< of the library's struct, see STRUCTS */
+	size_t size; /**< of the library's struct */
 	const char *name; /**< with the leading slash */
 	int code;         /**< 0, or the reason why it could not be opened */
 	uid_t uid;
@@ -1451,9 +1485,9 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t 
  * @token:   of the hold: lockshm_token(), or as shown by lockshm_show_lock(), which differs with LOCKSHM_GLOBAL; also
  *           that of a cooldown, which ends then
  *
- * The next call of its owner returns LOST.  If the hold is exclusive and its key robust (LOCKSHM_ROBUST) the key gets a
- * damage mark, TOOK_OVER_EXPIRED.  Ending a cooldown leaves none.
- * Allocates.  Does not block.
+ * The next call of its owner returns LOST.  That does not stop the owner: where it may still write, stop it first, or
+ * let the receiver compare tokens.  If the hold is exclusive and its key robust (LOCKSHM_ROBUST) the key gets a damage
+ * mark, TOOK_OVER_EXPIRED.  Ending a cooldown leaves none.  Allocates.  Does not block.
  *
  * Return: 0; LOCKSHM_NOT_HELD (no hold of that key has that token); LOCKSHM_INVALID; LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_PERMISSION (read-only handle); LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (as for an acquire).
@@ -1482,7 +1516,7 @@ struct lockshm_marks {
 	const void *prefix;    /**< those of keys that begin with these bytes; NULL = of any */
 	size_t prefix_len;     /**< up to LOCKSHM_KEY_SHOWN_MAX */
 	int64_t older_than_ns; /**< those left at least that long ago; 0 = any */
-	uint64_t token;        /**< that of the holder with this token; 0 = of any */
+	uint64_t token;        /**< that of the holder with this token, and no newer one of the key; 0 = of any */
 	uint64_t id;           /**< that of the key with this id, see struct lockshm_lock_info; 0 = of any */
 };
 #define LOCKSHM_MARKS_INIT { sizeof(struct lockshm_marks), NULL, 0, NULL, 0, 0, 0, 0 }
@@ -1495,7 +1529,7 @@ struct lockshm_marks {
  *
  * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  That of a
  * dead holder is left when a request for the key, an open or lockshm_sweep() finds the death: call that first.  Does
- * not block.
+ * not look whether the lock is held: its holder may be repairing.  Does not block; reads every lock once, but with @key.
  *
  * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not
  *         fit it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
@@ -1520,12 +1554,37 @@ int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *wh
  */
 int lockshm_sweep(lockshm_t *segment, size_t *freed);
 
-/** lockshm_strerror - a sentence for a code, constant, never NULL.  Thread- and async-signal-safe.  Since: 0.1 */
+/**
+ * lockshm_strerror - a sentence for a code
+ * @code: enum lockshm_code, or any number
+ *
+ * For one particular failure the message in struct lockshm_error says more.
+ *
+ * Return: a constant, never NULL.
+ * Thread-safe.  Async-signal-safe.
+ * Since: 0.1
+ */
 const char *lockshm_strerror(int code);
-/** lockshm_code_name - "TIMEOUT" for LOCKSHM_TIMEOUT, constant, never NULL.  Thread- and async-signal-safe.
- *  Since: 0.1 */
+
+/**
+ * lockshm_code_name - the name of a code without its prefix: "TIMEOUT" for LOCKSHM_TIMEOUT
+ * @code: as for lockshm_strerror()
+ *
+ * Return: a constant, never NULL.
+ * Thread-safe.  Async-signal-safe.
+ * Since: 0.1
+ */
 const char *lockshm_code_name(int code);
-/** lockshm_version - "0.1.0", of the library in use; constant.  Thread- and async-signal-safe.  Since: 0.1 */
+
+/**
+ * lockshm_version - the version of the library in use, "0.1.0"
+ *
+ * That of the header is in LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR and LOCKSHM_VERSION_PATCH.
+ *
+ * Return: a constant.
+ * Thread-safe.  Async-signal-safe.
+ * Since: 0.1
+ */
 const char *lockshm_version(void);
 
 #ifdef __cplusplus

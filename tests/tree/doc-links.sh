@@ -12,7 +12,7 @@
 #      most 90 lines
 #   5. every function that doc/ names as `name()` exists
 #   6. offsets and sizes in doc/internals/shm-format.md are those of src/segment/layout.h; so are the number of the format,
-#      there and in CHANGELOG, and the bytes of a lock, there, in the header and in lockshm_create(3)
+#      there and in CHANGELOG, and the bytes of a lock, there and in the header
 #
 # Usage: doc-links.sh [source directory]
 set -u
@@ -149,7 +149,6 @@ done <"$work/called"
 		sizeof(struct shm_damage) / 32)'
 	number doc/internals/shm-format.md 'An entry costs \([0-9]*\) bytes' LOCK
 	number include/lockshm.h '1\.\.11184810, \([0-9]*\) bytes each' 'LOCK * 3 / 2'
-	number doc/man/lockshm_create.3 'Each costs \([0-9]*\) bytes: a key' 'LOCK * 3 / 2'
 } >"$work/format.c"
 facts=$(grep -c '^ASSERT_OFFSET' "$work/format.c")
 [ "$facts" -ge 60 ] || problem "doc/internals/shm-format.md: only $facts fields found"

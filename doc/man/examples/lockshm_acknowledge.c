@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include <lockshm.h>
+
+/* Two accounts, one of which a dead holder may have left half changed. */
+int take_both(lockshm_t *segment, const struct lockshm_key keys[2], lockshm_hold_t holds[2],
+	      void (*repair)(int account))
+{
+	struct lockshm_request common = LOCKSHM_REQUEST_INIT;
+	struct lockshm_previous previous;
+	int i, status;
+
+	common.flags = LOCKSHM_ROBUST;
+	status = lockshm_acquire_many(segment, &common, keys, 2, holds);
+	if (status <= 0)
+		return status;
+	for (i = 0; i < 2; i++) {
+		if (lockshm_previous(&holds[i], &previous) != LOCKSHM_OK || previous.status == 0)
+			continue;
+		repair(i);
+		lockshm_acknowledge(&holds[i]);
+	}
+	return LOCKSHM_OK;
+}
+
+/* Clear the marks of all sessions that ended more than a day ago. */
+int forget_sessions(lockshm_t *segment, size_t *count)
+{
+	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
+
+	which.prefix = "session:";
+	which.prefix_len = 8;
+	which.older_than_ns = LOCKSHM_SECONDS(86400);
+	return lockshm_acknowledge_marks(segment, &which, count);
+}
