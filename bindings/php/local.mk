@@ -103,6 +103,7 @@ EXTRA_DIST += \
 	%D%/redis.c \
 	%D%/segments.c \
 	%D%/session.c \
+	%D%/tests/agent.php \
 	%D%/tests/build.sh \
 	%D%/tests/fpm/pages/hold.php \
 	%D%/tests/fpm/pages/many.php \

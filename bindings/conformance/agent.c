@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * agent.c - the reference agent: the words of README.md by the calls of lockshm.h
+ *
+ * Reads lines from standard input and writes one line for each.  As in the languages a hold is renewed unless the line
+ * says "norenew"; the library itself does not renew by default.
+ */
+#include <lockshm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+#define HOLDS_MAX 16
+
+struct line {
+	char *words[WORDS_MAX];
+	int n;
+};
+
+static FILE *in, *out;
+static lockshm_t *segment;
+static struct lockshm_report report = LOCKSHM_REPORT_INIT;
+static struct {
+	char name[16];
+	lockshm_hold_t hold;
+} holds[HOLDS_MAX];
+
+static void answer(const char *text)
+{
+	fprintf(out, "%s\n", text);
+	fflush(out);
+}
+
+/* "'' 'a b' c" are three words. */
+static void split(struct line *line, char *text)
+{
+	line->n = 0;
+	while (*(text += strspn(text, " \n")) && line->n < WORDS_MAX) {
+		const char *ends = *text == '\'' ? "'" : " \n";
+
+		text += *text == '\'';
+		line->words[line->n++] = text;
+		text += strcspn(text, ends);
+		if (*text)
+			*text++ = '\0';
+	}
+}
+
+static const char *named(const struct line *line, const char *name)
+{
+	size_t length = strlen(name);
+	int i;
+
+	for (i = 1; i < line->n; i++)
+		if (strncmp(line->words[i], name, length) == 0 && line->words[i][length] == '=')
+			return line->words[i] + length + 1;
+	return NULL;
+}
+
+static int has(const struct line *line, const char *word)
+{
+	int i;
+
+	for (i = 1; i < line->n; i++)
+		if (strcmp(line->words[i], word) == 0)
+			return 1;
+	return 0;
+}
+
+static int64_t duration(const char *text)
+{
+	return strcmp(text, "none") == 0 ? LOCKSHM_FOREVER : (int64_t)(strtod(text, NULL) * 1e9 + 0.5);
+}
+
+static int64_t time_named(const struct line *line, const char *name, int64_t otherwise)
+{
+	const char *text = named(line, name);
+
+	return text ? duration(text) : otherwise;
+}
+
+static lockshm_hold_t *hold_of(const char *name)
+{
+	int i = 0;
+
+	while (holds[i].name[0] && strcmp(holds[i].name, name) != 0 && i < HOLDS_MAX - 1)
+		i++;
+	snprintf(holds[i].name, sizeof(holds[i].name), "%s", name);
+	return &holds[i].hold;
+}
+
+/* The word of README.md for a code of the library. */
+static void answer_code(int code)
+{
+	static const char *const held[] = { "ok", "died", "expired", "late", "local-only" };
+	static const char *const refused[] = { "timeout", "busy", "cancelled", "lost", "not-held", "deadlock", "full",
+					       "invalid", "invalid", "no-segment", "exists", "permission",
+					       "bad-segment", "bad-segment", "no-memory", "bridge", "system" };
+
+	answer(code >= 0 ? held[code] : refused[-code - 1]);
+}
+
+static int policy(const char *text)
+{
+	if (!text)
+		return 0;
+	return strcmp(text, "fail") == 0 ? LOCKSHM_REDIS_FAIL :
+	       strcmp(text, "wait") == 0 ? LOCKSHM_REDIS_WAIT :
+	       strcmp(text, "local-only") == 0 ? LOCKSHM_REDIS_LOCAL_ONLY : -1;
+}
+
+static struct lockshm_request request_of(const struct line *line, const char *key)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST(key);
+
+	request.mode = has(line, "shared") ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE;
+	request.timeout_ns = time_named(line, "timeout", request.timeout_ns);
+	request.ttl_ns = time_named(line, "lease", request.ttl_ns);
+	request.max_hold_ns = time_named(line, "max_hold", 0);
+	if (!has(line, "norenew") && request.ttl_ns != LOCKSHM_FOREVER)
+		request.flags |= LOCKSHM_AUTO_RENEW;
+	request.flags |= has(line, "robust") ? LOCKSHM_ROBUST : 0;
+	request.flags |= has(line, "global") ? LOCKSHM_GLOBAL : 0;
+	request.redis_policy = policy(named(line, "redis_policy"));
+	request.tag = named(line, "tag");
+	request.report = &report;
+	return request;
+}
+
+static void do_take(const struct line *line)
+{
+	struct lockshm_request request = request_of(line, line->words[2]);
+
+	answer_code(lockshm_acquire(segment, &request, hold_of(line->words[1])));
+}
+
+static void do_previous(const struct line *line)
+{
+	struct lockshm_previous previous;
+	int code = lockshm_previous(hold_of(line->words[1]), &previous);
+
+	if (code != 0)
+		answer_code(code);
+	else
+		answer(previous.status == LOCKSHM_OWNER_DIED ? "died" : previous.status ? "expired" : "none");
+}
+
+/* A call on a hold, by the first word of its line. */
+static int on_hold(const struct line *line, lockshm_hold_t *hold)
+{
+	const char *verb = line->words[0];
+
+	if (strcmp(verb, "release") == 0)
+		return lockshm_release(hold, time_named(line, "cooldown", 0));
+	if (strcmp(verb, "check") == 0)
+		return lockshm_check(hold, NULL);
+	if (strcmp(verb, "renew") == 0)
+		return lockshm_renew(hold, line->n > 2 ? duration(line->words[2]) : LOCKSHM_SECONDS(30),
+				     LOCKSHM_RENEW_RESET);
+	if (strcmp(verb, "extend") == 0)
+		return lockshm_renew(hold, duration(line->words[2]), LOCKSHM_RENEW_ADD);
+	if (strcmp(verb, "upgrade") == 0)
+		return lockshm_upgrade(hold);
+	return strcmp(verb, "downgrade") == 0 ? lockshm_downgrade(hold) : lockshm_acknowledge(hold);
+}
+
+static uint32_t number_named(const struct line *line, const char *name, uint32_t otherwise)
+{
+	const char *text = named(line, name);
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
+}
+
+static void do_open(const struct line *line)
+{
+	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
+	const char *redis_policy = named(line, "redis_policy");
+
+	options.flags = LOCKSHM_CREATE_OR_OPEN;
+	options.locks = number_named(line, "locks", options.locks);
+	options.requests = number_named(line, "requests", options.requests);
+	options.owners = number_named(line, "owners", options.owners);
+	options.redis = named(line, "redis");
+	options.redis_ttl_ns = time_named(line, "redis_ttl", options.redis_ttl_ns);
+	options.redis_policy = redis_policy ? policy(redis_policy) : options.redis_policy;
+	options.global_keys = named(line, "global_keys");
+	answer_code(lockshm_create(&segment, line->words[1], &options, &report.error));
+}
+
+/* The child goes on with the two named pipes of the line. */
+static void do_fork(const struct line *line)
+{
+	pid_t pid = fork();
+
+	if (pid != 0) {
+		fprintf(out, "%d\n", (int)pid);
+		fflush(out);
+		return;
+	}
+	in = fopen(line->words[1], "r");
+	out = fopen(line->words[2], "w");
+	if (!in || !out)
+		_exit(1);
+	answer("agent c");
+}
+
+static void do_sleep(const struct line *line)
+{
+	int64_t ns = duration(line->words[1]);
+	struct timespec left = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&left, NULL);
+	answer("ok");
+}
+
+static void do_token(const struct line *line)
+{
+	fprintf(out, "%llu\n", (unsigned long long)lockshm_token(hold_of(line->words[1])));
+	fflush(out);
+}
+
+static void do_message(const struct line *line)
+{
+	(void)line;
+	answer(report.error.message);
+}
+
+static void do_destroy(const struct line *line)
+{
+	answer_code(lockshm_destroy(line->words[1], &report.error));
+}
+
+static void act(const struct line *line)
+{
+	static const struct {
+		const char *verb;
+		int words;
+		void (*run)(const struct line *line);
+	} verbs[] = {
+		{ "destroy", 2, do_destroy }, { "fork", 3, do_fork },	{ "message", 1, do_message },
+		{ "open", 2, do_open },	      { "previous", 2, do_previous }, { "sleep", 2, do_sleep },
+		{ "take", 3, do_take },	      { "token", 2, do_token },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strcmp(verbs[i].verb, line->words[0]) == 0 && line->n >= verbs[i].words) {
+			verbs[i].run(line);
+			return;
+		}
+	if (line->n < 2)
+		answer("unknown");
+	else
+		answer_code(on_hold(line, hold_of(line->words[1])));
+}
+
+int main(void)
+{
+	struct line line;
+	char *text = NULL;
+	size_t size = 0;
+
+	in = stdin;
+	out = stdout;
+	printf("agent c %s deadlock fork\n", lockshm_version());
+	fflush(stdout);
+	while (getline(&text, &size, in) > 0) {
+		split(&line, text);
+		if (line.n > 0)
+			act(&line);
+	}
+	return 0;
+}
