@@ -36,7 +36,7 @@
  *  - A signal handler ends a wait with lockshm_cancel(), not by a jump.  After a jump out of a wait (siglongjmp()) its
  *    request stays in the queue, and may be granted, until the thread ends, or asks again in that segment for a key that
  *    is not free: the request is taken out then.  What the call had by the time of the jump (of lockshm_acquire_many(),
- *    or with LOCKSHM_GLOBAL) is in its holds: release them.  Its canceller needs lockshm_canceller_reset().
+ *    or with LOCKSHM_GLOBAL) is in its holds: release them.  Assign LOCKSHM_CANCELLER_INIT to its canceller.
  *  - After fork() the child owns nothing: the handle works at once, holds of the parent are "not held".
  *    After vfork() or a raw clone() sharing memory, call exec and nothing here.
  *  - The memory of a hold, lock object or canceller is the caller's, and every call checks it: if it was overwritten,
@@ -875,7 +875,8 @@ int lockshm_notify(lockshm_hold_t *hold, int fd);
 
 /**
  * lockshm_cancel - end the wait that uses this canceller, now or as soon as it starts
- * @canceller: of a present or future request; stays cancelled until lockshm_canceller_reset()
+ * @canceller: of a present or future request; stays cancelled until LOCKSHM_CANCELLER_INIT is
+ *             assigned to it, while neither a wait nor a call of this uses it
  *
  * A request that has been granted already stays granted.  Does not block.  Reads the segment of the wait, which
  * must not be closed before this call has returned.
@@ -886,15 +887,6 @@ int lockshm_notify(lockshm_hold_t *hold, int fd);
  * Since: 0.1
  */
 int lockshm_cancel(lockshm_canceller_t *canceller);
-
-/**
- * lockshm_canceller_reset - make a canceller usable again
- * @canceller: no wait may be using it; NULL is ignored
- *
- * Does not block.  Thread-safe for different cancellers, and not while another thread may call lockshm_cancel() on it.
- * Since: 0.1
- */
-void lockshm_canceller_reset(lockshm_canceller_t *canceller);
 
 /* ------------------------------------------------------------------------------------------------------ *
  * Lock objects

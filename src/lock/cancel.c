@@ -131,11 +131,3 @@ LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)
 		end_wait(s, ref_unpack(request));
 	return good ? 0 : LOCKSHM_INVALID;
 }
-
-LOCKSHM_EXPORT void lockshm_canceller_reset(lockshm_canceller_t *canceller)
-{
-	static const lockshm_canceller_t fresh = LOCKSHM_CANCELLER_INIT;
-
-	if (canceller)
-		*canceller = fresh;
-}

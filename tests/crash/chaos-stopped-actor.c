@@ -122,7 +122,7 @@ static _Noreturn void actor_main(int fd)
 		_exit(99);
 	while (recv(fd, &o, sizeof(o), 0) == sizeof(o)) {
 		/* A signal that was sent before the order has been taken before recv() came back. */
-		lockshm_canceller_reset(&canceller);
+		canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 		if (!o.key[0])
 			continue;
 		code = take(&o, &hold);

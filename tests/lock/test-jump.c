@@ -232,7 +232,7 @@ START_TEST(canceller_is_reset_after_a_jump)
 	leave(acquire_with_canceller);
 	q.canceller = &canceller;
 	ck_code(lockshm_acquire(seg, &q, &hold), LOCKSHM_INVALID);
-	lockshm_canceller_reset(&canceller);
+	canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	ck_code(agent_release(a), 0);
 	ck_code(lockshm_acquire(seg, &q, &hold), 0);
 }

@@ -567,7 +567,7 @@ START_TEST(idle_canceller_written_over)
 		}
 	}
 	ck_code(lockshm_acquire(seg, &request, &none), _i >= 2 ? LOCKSHM_CANCELLED : LOCKSHM_TIMEOUT);
-	lockshm_canceller_reset(&canceller);
+	canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	ck_code(lockshm_acquire(seg, &request, &none), LOCKSHM_TIMEOUT);
 	ck_code(agent_release(holder), 0);
 }

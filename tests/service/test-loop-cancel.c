@@ -286,7 +286,7 @@ START_TEST(cancelled_before_the_wait)
 	ck_code(t[0].report.error.code, LOCKSHM_CANCELLED);
 	ck_code(end_of(&t[0], cancellable(&t[0], "k", &canceller)), LOCKSHM_CANCELLED); /* stays so ... */
 	ck_queue("k", 1, 0);
-	lockshm_canceller_reset(&canceller);
+	canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	ck_code(cancellable(&t[0], "k", &canceller), LOCKSHM_PENDING); /* ... until it is reset */
 	ck_code(lockshm_cancel(&canceller), 0);
 	ck_outcome(loop, &t[0], LOCKSHM_CANCELLED);
@@ -428,7 +428,7 @@ START_TEST(from_a_signal_handler_inside_a_call)
 		struct itimerval timer = { .it_value = { .tv_usec = 1 + round * 37 % 60 } };
 		struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
 
-		lockshm_canceller_reset(&canceller);
+		canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 		handled = 0;
 		ck_assert_int_eq(setitimer(ITIMER_REAL, &timer, NULL), 0);
 		while (!handled) {
@@ -518,7 +518,7 @@ START_TEST(a_canceller_races_with_a_grant_and_a_time_out)
 
 	cast();
 	for (round = 0; round < 300; round++) {
-		lockshm_canceller_reset(&canceller);
+		canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 		held_by(a, "k", X);
 		task_init(&t[0], "k", X);
 		t[0].request.canceller = &canceller;

@@ -461,7 +461,7 @@ START_TEST(unreported_and_waits_have_a_canceller)
 			break;
 		ck_code(lockshm_cancel(&canceller), 0);
 		status = loop_collect(loop)->status;
-		lockshm_canceller_reset(&canceller);
+		canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	}
 	ck_code(status, 0);
 }

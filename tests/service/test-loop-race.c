@@ -328,7 +328,7 @@ static void fill(struct racer *r, struct slot *s, struct lockshm_request *q)
 	if (below(&r->random, 3))
 		return;
 	pthread_mutex_lock(&s->cancel_lock);
-	lockshm_canceller_reset(&s->canceller);
+	s->canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	pthread_mutex_unlock(&s->cancel_lock);
 	q->canceller = &s->canceller;
 }

@@ -105,7 +105,7 @@ static void cancellable(struct soak_thread *t, struct lockshm_request *q, const 
 	if (!q->timeout_ns || t->forked || !soak_one_in(&t->random, 4))
 		return;
 	pthread_mutex_lock(&t->cancel_lock);
-	lockshm_canceller_reset(&t->canceller);
+	t->canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	t->cancellable = ops_number(t, r) + 1;
 	pthread_mutex_unlock(&t->cancel_lock);
 	q->canceller = &t->canceller;

@@ -176,7 +176,7 @@ static void hold_cancellable(struct worker *w)
 	}
 	pthread_mutex_lock(&w->lock);
 	w->cancellable = 0;
-	lockshm_canceller_reset(&w->canceller);
+	w->canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -177,7 +177,7 @@ static int do_hold_op(const struct agent_command *c, struct agent_answer *answer
 	case AGENT_CANCEL:
 		return lockshm_cancel(&cancellers[c->hold]);
 	case AGENT_UNCANCEL:
-		lockshm_canceller_reset(&cancellers[c->hold]);
+		cancellers[c->hold] = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 		return 0;
 	default:
 		return LOCKSHM_INVALID;

@@ -42,7 +42,7 @@ enum agent_op {
 	AGENT_NOTIFY,	  /* lockshm_notify() with the process' eventfd; @how=-1: with none */
 	AGENT_NOTICE,	  /* waits @timeout_ns for a notice: LOCKSHM_TIMEOUT, or how many came */
 	AGENT_CANCEL,	  /* the canceller of hold @hold */
-	AGENT_UNCANCEL,	  /* lockshm_canceller_reset() */
+	AGENT_UNCANCEL,	  /* assigns LOCKSHM_CANCELLER_INIT */
 	AGENT_THREAD,	  /* used by agent_thread() */
 	AGENT_FORK,	  /* used by agent_child() */
 	AGENT_EXIT_THREAD, /* pthread_exit(); the answer is AGENT_DIED */

@@ -255,7 +255,7 @@ int before_a_waiter(void)
 {
 	int code = hold_it();
 
-	lockshm_canceller_reset(&canceller);
+	canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
 	if (!code)
 		code = start_partner(waits);
 	while (!code && waiters_of("key") == 0)

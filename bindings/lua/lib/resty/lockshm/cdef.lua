@@ -162,7 +162,6 @@ enum lockshm_move_to {
 int lockshm_move(lockshm_hold_t *hold, int to);
 int lockshm_notify(lockshm_hold_t *hold, int fd);
 int lockshm_cancel(lockshm_canceller_t *canceller);
-void lockshm_canceller_reset(lockshm_canceller_t *canceller);
 int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, const struct lockshm_request *request);
 int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment);
 int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment);
