@@ -80,8 +80,8 @@
  *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller
  *     struct lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise
  *     LOCKSHM_INVALID.
- *   - Output (report, outcome, stat, bridge_stat): start from the initialiser, once, as size is what the calls write.
- *     They keep size, and store 0 into fields unknown to the library.
+ *   - Output (report, outcome, stat, bridge_stat): only size has to be set, once; the initialiser does it, and the calls
+ *     keep it.  They store 0 into fields unknown to the library.
  *   - Arguments of callbacks (..._info): the library sets size, to that of its own struct.  A field that
  *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
  *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key
@@ -272,7 +272,7 @@ struct lockshm_previous {
 struct lockshm_blocker {
 	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also for a holder that waits for the
 				*   lease of this host.  0 = not known, or on another host, as
-				*   the report's message says: all fields are 0 */
+				*   the report's message says: no other field is valid */
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace; 0 = no longer known */
 	int32_t tid;
@@ -285,17 +285,22 @@ struct lockshm_blocker {
 };
 
 /**
- * Details of one acquire, also of a failed or refused one: each call clears it first.  Optional out parameter.  Start
- * from LOCKSHM_REPORT_INIT.
+ * Details of one acquire, also of a failed or refused one.  Optional out parameter.  It costs next to nothing where the
+ * key is free, so one call with a report is all that is needed.  Only size has to be set, as LOCKSHM_REPORT_INIT does.
+ *
+ * Each call sets the times, token, previous.status, error.code, the other numbers of the error, the first byte of its
+ * message, and blocker.state.  The rest of previous is valid if previous.status is not 0, the rest of the message up to
+ * its NUL, and the rest of blocker if blocker.state is not 0; else it may be left over from an earlier call.
  */
 struct lockshm_report {
 	size_t size;        /**< sizeof(struct lockshm_report), set by the initialiser */
-	int64_t waited_ns;  /**< wall time between the call and its end */
+	int64_t waited_ns;  /**< wall time between the call and its end; 0 if the key was free at once */
 	int64_t slept_ns;   /**< part of it spent asleep; non-zero = another request was in the way */
 	uint64_t token;     /**< token of the hold; 0 when there is none */
 	struct lockshm_previous previous; /**< the damage mark of the key, also for a plain request; status 0 = none */
-	struct lockshm_error error; /**< with a negative code; with LOCKSHM_DEADLOCK the message lists the cycle */
-	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY, else 0 */
+	struct lockshm_error error; /**< code 0 and an empty message unless the call failed; with LOCKSHM_DEADLOCK the
+				     *   message lists the cycle */
+	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY; else state 0 */
 };
 #define LOCKSHM_REPORT_INIT                                                                                            \
 	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" },           \

@@ -2,8 +2,8 @@
 /*
  * callgrind-pair.c - takes and releases N times, after a warm-up: callgrind.sh counts its instructions
  *
- * One hot key, or random ones of many; or the hot key by a lock object.  callgrind counts only inside the functions
- * below.
+ * One hot key, or random ones of many; or the hot key by a lock object, on a loop, with a report.  callgrind counts only
+ * inside the functions below.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 /* Not inlined and with something after the call, so that callgrind sees enter and leave. */
 int measured_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold);
+int measured_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold);
 int measured_release(lockshm_hold_t *hold);
 int measured_lock(lockshm_lock_t *lock, lockshm_t *segment);
 int measured_unlock(lockshm_lock_t *lock);
@@ -25,6 +26,15 @@ __attribute__((noinline)) int measured_acquire(lockshm_t *segment, const struct 
 					       lockshm_hold_t *hold)
 {
 	int rc = lockshm_acquire(segment, request, hold);
+
+	__asm__ volatile("" : "+r"(rc));
+	return rc;
+}
+
+__attribute__((noinline)) int measured_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request,
+						    lockshm_hold_t *hold)
+{
+	int rc = lockshm_loop_acquire(loop, request, hold, NULL);
 
 	__asm__ volatile("" : "+r"(rc));
 	return rc;
@@ -56,6 +66,8 @@ __attribute__((noinline)) int measured_unlock(lockshm_lock_t *lock)
 
 static char key[16];
 static lockshm_lock_t object;
+static lockshm_loop_t *loop;
+static struct lockshm_report report = LOCKSHM_REPORT_INIT;
 static bool by_object;
 
 /* Sixteen bytes that contain @n. */
@@ -65,16 +77,39 @@ static void name_key(unsigned n)
 	memcpy(key + 4, &n, sizeof(n));
 }
 
-/* By the first argument: MODE, or object-MODE. */
+/* Does *how begin with @word?  Passes it by. */
+static bool begins(const char **how, const char *word)
+{
+	bool yes = !strncmp(*how, word, strlen(word));
+
+	*how += yes ? strlen(word) : 0;
+	return yes;
+}
+
+/* By the first argument: MODE, after object-, or loop- and report-. */
 static int shape(lockshm_t *segment, struct lockshm_request *request, const char *how)
 {
-	by_object = !strncmp(how, "object-", 7);
-	how += by_object ? 7 : 0;
+	by_object = begins(&how, "object-");
+	if (begins(&how, "loop-")) {
+		int rc = lockshm_loop_open(segment, &loop, -1, NULL);
+
+		if (rc)
+			return rc;
+	}
+	if (begins(&how, "report-"))
+		request->report = &report;
 	if (!strcmp(how, "sh"))
 		request->mode = LOCKSHM_SHARED;
 	if (!strcmp(how, "strict"))
 		request->ttl_ns = LOCKSHM_FOREVER;
 	return by_object ? lockshm_lock_init(&object, segment, request) : 0;
+}
+
+static int take(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
+{
+	if (by_object)
+		return measured_lock(&object, segment);
+	return loop ? measured_loop_acquire(loop, request, hold) : measured_acquire(segment, request, hold);
 }
 
 static int warm_up(lockshm_t *segment, const struct lockshm_request *request, unsigned keys)
@@ -84,7 +119,9 @@ static int warm_up(lockshm_t *segment, const struct lockshm_request *request, un
 
 	for (unsigned i = 0; i < (keys < WARM ? WARM : keys) && !rc; i++) {
 		name_key(i % keys);
-		rc = by_object ? lockshm_lock(&object, segment) : lockshm_acquire(segment, request, &hold);
+		rc = by_object ? lockshm_lock(&object, segment) :
+		     loop      ? lockshm_loop_acquire(loop, request, &hold, NULL) :
+				 lockshm_acquire(segment, request, &hold);
 		if (!rc)
 			rc = by_object ? lockshm_unlock(&object) : lockshm_release(&hold, 0);
 	}
@@ -100,7 +137,7 @@ static int measure(lockshm_t *segment, const struct lockshm_request *request, un
 	while (n-- && !rc) {
 		random = random * 1664525u + 1013904223u;
 		name_key((unsigned)((unsigned long long)random * keys >> 32));
-		rc = by_object ? measured_lock(&object, segment) : measured_acquire(segment, request, &hold);
+		rc = take(segment, request, &hold);
 		if (!rc)
 			rc = by_object ? measured_unlock(&object) : measured_release(&hold);
 	}
@@ -118,7 +155,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	if (!keys) {
-		fprintf(stderr, "usage: %s [object-]ex|sh|strict KEYS N\n", argv[0]);
+		fprintf(stderr, "usage: %s [object-|loop-][report-]ex|sh|strict KEYS N\n", argv[0]);
 		return 2;
 	}
 	request.key = key;
@@ -132,6 +169,8 @@ int main(int argc, char **argv)
 			rc = warm_up(segment, &request, keys);
 		if (!rc)
 			rc = measure(segment, &request, keys, atol(argv[3]));
+		if (loop)
+			lockshm_loop_close(loop);
 		lockshm_close(segment);
 		lockshm_destroy(name, NULL);
 	}

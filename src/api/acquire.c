@@ -2,8 +2,6 @@
 /* acquire.c - lockshm_acquire(): the fast path, then every check, then dispatch */
 #include "api/acquire.h"
 
-#include <string.h>
-
 #include "global/acquire.h"
 #include "hold/acquire-fast.h"
 #include "segment/global-keys.h"
@@ -36,8 +34,7 @@ static int acquire_own_sizes(struct lockshm *segment, const struct lockshm_reque
 	int err;
 
 	if (unlikely(request->report != NULL)) {
-		memset(request->report, 0, sizeof(*request->report));
-		request->report->size = sizeof(*request->report);
+		report_clear(request->report);
 		error = &request->report->error;
 	}
 	if (unlikely(!segment_valid(segment)))
@@ -89,6 +86,15 @@ static int acquire_careful(struct lockshm *segment, const struct lockshm_request
 	return acquire_other_sizes(segment, request, hold);
 }
 
+/* Off the straight line, which keeps that short. */
+static __attribute__((noinline)) int resume_plain(struct participant *self, const struct lockshm_request *q,
+						  struct hold *h)
+{
+	if (!request_is_plain_but(q, LOCKSHM_BARGE) || q->mode != LOCKSHM_EXCLUSIVE)
+		return NOT_TAKEN;
+	return acquire_resume(self, q, NULL, h, false);
+}
+
 LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, lockshm_hold_t *hold)
 {
 	struct hold *h = hold_of(hold);
@@ -96,13 +102,12 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 	int status;
 
 	/* A thread that takes part has the segment mapped, though its handle may be closed. */
-	if (unlikely(!self) || unlikely(segment->magic != SEGMENT_MAGIC) || unlikely(!request) || unlikely(!h))
+	if (unlikely(!self) || unlikely(!request) || unlikely(!h) || unlikely(segment->magic != SEGMENT_MAGIC))
 		return acquire_careful(segment, request, hold);
 	if (unlikely(h->magic != 0) && unlikely(hold_sealed(h)))
 		return acquire_careful(segment, request, hold);
-	if (unlikely(self->barge.index != 0) && request_is_plain_but(request, LOCKSHM_BARGE) &&
-	    request->mode == LOCKSHM_EXCLUSIVE) {
-		status = acquire_resume(self, request, NULL, h, false);
+	if (unlikely(self->barge.index != 0)) {
+		status = resume_plain(self, request, h);
 		if (status != NOT_TAKEN)
 			return status;
 	}

@@ -31,7 +31,12 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 	hold_open(h);
 	h->streak = self->barge.streak;
 	hold_close(h);
-	return acquire_status(self->segment, q, h);
+	return acquire_status_at_once(self->segment, q, h);
+}
+
+bool report_is_plain(const struct lockshm_request *q)
+{
+	return !q->tag && !q->deadline_ns && q->report->size == sizeof(*q->report);
 }
 
 bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t now)
@@ -90,7 +95,7 @@ int acquire_join(struct participant *self, const struct lockshm_request *q, cons
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
-	return acquire_status(s, q, h);
+	return acquire_status_at_once(s, q, h);
 }
 
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
@@ -103,9 +108,5 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, c
 	if (!given && request_is_plain(q))
 		return NOT_TAKEN;
 	status = self->barge.index != 0 ? acquire_resume(self, q, given, h, false) : NOT_TAKEN;
-	if (status == NOT_TAKEN)
-		status = take_free(self, q, given, h, false);
-	if (q->report && status != NOT_TAKEN)
-		q->report->token = h->token;
-	return status;
+	return status == NOT_TAKEN ? take_free(self, q, given, h, false) : status;
 }

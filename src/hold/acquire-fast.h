@@ -33,13 +33,19 @@ static inline bool mode_is_good(const struct lockshm_request *q, unsigned flags)
 	return (mode_and_flags & ~UINT64_C(1)) == (LOCKSHM_SHARED | (uint64_t)flags << 32);
 }
 
-/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, and without tag, report or deadline_ns.  Of a request of
- * another size nothing else is read. */
+/* One test where there is none of them. */
+static ALWAYS_INLINE bool extras_are_plain(const struct lockshm_request *q)
+{
+	return likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) || report_is_plain(q);
+}
+
+/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, without tag or deadline_ns, and without a report of another
+ * size.  Of a request of another size nothing else is read. */
 static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
 {
 	return likely(q->size == sizeof(*q)) && likely(mode_is_good(q, flags)) &&
-	       likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) &&
-	       likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) && likely(time_is_plain(q->timeout_ns, 0));
+	       likely(time_is_plain(q->timeout_ns, 0)) && likely(time_is_plain(q->ttl_ns, LOCKSHM_TTL_MIN)) &&
+	       extras_are_plain(q);
 }
 
 static inline bool request_is_plain(const struct lockshm_request *q)
@@ -96,9 +102,9 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	if (!plain && (q->flags & LOCKSHM_ROBUST) && unlikely(!damage_is_robust(e)))
 		return NOT_TAKEN;
 	a.owner = self->ref;
-	a.exclusive = q->mode & 1;
 	a.ttl_ns = q->ttl_ns;
 	queue_fill_owned(r, &a);
+	a.exclusive = q->mode & 1;
 	if (!plain)
 		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
 	if (unlikely(!queue_append_owned(s, e, tail, index, &a, plain ? REQUEST_ENTERED : acquire_state(q), &grant))) {
@@ -109,7 +115,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
 	hold_fill(h, self, index, a.entry, &grant, key->id.id[0]);
-	return plain ? 0 : acquire_status(s, q, h);
+	return plain && likely(!q->report) ? 0 : acquire_status_at_once(s, q, h);
 }
 
 #endif

@@ -43,8 +43,6 @@ int acquire_granted(struct participant *self, const struct lockshm_request *q, s
 	self->held++;
 	self->free_request = 0;
 	count_event(self, COUNT_ACQUIRES);
-	if (unlikely(q->report != NULL))
-		q->report->token = h->token;
 	return acquire_status(self->segment, q, h);
 }
 
@@ -390,7 +388,7 @@ static int acquire_slow(struct lockshm *s, struct participant *self, const struc
 		q->report->waited_ns = segment_now(s) - a.begun;
 		q->report->slept_ns = a.slept_ns;
 		if (err != LOCKSHM_TIMEOUT && err != LOCKSHM_BUSY)
-			memset(&q->report->blocker, 0, sizeof(q->report->blocker)); /* granted after all */
+			q->report->blocker.state = 0; /* granted after all */
 	}
 	acquire_count_failure(self, err);
 	if (err == 0)

@@ -29,6 +29,10 @@ int acquire_local(struct lockshm *s, const struct lockshm_request *q, const stru
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
 		    struct hold *h);
 
+/* Off the straight line of the fast path: @q has a tag, a deadline_ns or a report.  Is that a report of the library's size
+ * and nothing else? */
+MUST_CHECK bool report_is_plain(const struct lockshm_request *q);
+
 /* Is @newest, which a tail named, a reader in time at @now, whose owner lives?  Only too strict: the clock was read
  * before, and a CAS on that tail shows that the record was the newest all the time. */
 MUST_CHECK bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t now);
@@ -60,12 +64,35 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 /* @h was granted on a lock with a damage mark: report it, and acknowledge it if asked to.  Returns the status. */
 int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, const struct hold *h);
 
+/* What each call begins with, if it has a report: no time, token, mark, error or blocker.  Few words, so that a report
+ * costs next to nothing where a key is free; what they leave of an earlier call has no meaning beside them. */
+static ALWAYS_INLINE void report_clear(struct lockshm_report *report)
+{
+	_Static_assert(offsetof(struct lockshm_report, previous.status) - offsetof(struct lockshm_report, waited_ns) == 24 &&
+			       offsetof(struct lockshm_error, table) == 8,
+		       "cleared as one");
+	memset(&report->waited_ns, 0, 24 + 8);
+	memset(&report->error.code, 0, 16);
+	report->error.message[0] = '\0';
+	report->blocker.state = 0;
+}
+
 /* The status of a request that was granted as @h: a mark is reported to robust requests and in reports. */
 static inline int acquire_status(struct lockshm *s, const struct lockshm_request *q, const struct hold *h)
 {
 	if (likely(!(q->flags & LOCKSHM_ROBUST)) && likely(!q->report))
 		return 0;
+	if (q->report)
+		q->report->token = h->token;
 	return unlikely(damage_pending(&s->entries[h->entry])) ? acquire_report_damage(s, q, h) : 0;
+}
+
+/* The same of one that was granted at once, whose report may not be cleared yet. */
+static inline int acquire_status_at_once(struct lockshm *s, const struct lockshm_request *q, const struct hold *h)
+{
+	if (q->report)
+		report_clear(q->report);
+	return acquire_status(s, q, h);
 }
 
 /* ---------------------------------------------------------------- the parts of the slow path, for loops too */

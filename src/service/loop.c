@@ -377,32 +377,55 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 	return status;
 }
 
-/* Every check, and requests of any size. */
-static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, const struct lockshm_request *request,
-						     lockshm_hold_t *hold, void *user)
+/* @q: a copy, which is used up, and whose report has the library's size.  @report: as for acquire(). */
+static int acquire_own_sizes(struct lockshm_loop *loop, struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+			     struct lockshm_report *report)
+{
+	struct lockshm_error *error = q->report ? &q->report->error : NULL;
+	int err;
+
+	if (q->report)
+		report_clear(q->report);
+	err = loop_check_told(loop, error);
+	if (!err && segment_makes_global(loop->s, q->key, q->key_len))
+		q->flags |= LOCKSHM_GLOBAL;
+	if (!err)
+		err = loop_check_request(loop, q, hold, error);
+	return err ? err : acquire(loop, q, hold, user, report);
+}
+
+/* The program was compiled with another header, or its sizes are wrong. */
+static __attribute__((noinline)) int acquire_other_sizes(struct lockshm_loop *loop,
+							 const struct lockshm_request *request, lockshm_hold_t *hold,
+							 void *user)
 {
 	struct lockshm_report own = LOCKSHM_REPORT_INIT, *report;
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	int err;
+	int err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
 
-	if (!request)
-		return LOCKSHM_INVALID;
-	err = sized_in(&q, sizeof(q), request, REQUEST_SIZE_0_1, "request", &own.error);
 	report = q.report;
 	if (report && !sized_good(report, REPORT_SIZE_0_1))
 		return LOCKSHM_INVALID;
 	q.report = report ? &own : NULL;
 	if (!err)
-		err = loop_check_told(loop, &own.error);
-	if (!err && segment_makes_global(loop->s, q.key, q.key_len))
-		q.flags |= LOCKSHM_GLOBAL;
-	if (!err)
-		err = loop_check_request(loop, &q, hold, &own.error);
-	if (!err)
-		err = acquire(loop, &q, hold, user, report);
+		err = acquire_own_sizes(loop, &q, hold, user, report);
 	if (report)
 		sized_out(report, &own, sizeof(own));
 	return err;
+}
+
+/* Every check, and requests of any size. */
+static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, const struct lockshm_request *request,
+						     lockshm_hold_t *hold, void *user)
+{
+	struct lockshm_request q;
+
+	if (!request)
+		return LOCKSHM_INVALID;
+	if (request->size != sizeof(*request) || (request->report && request->report->size != sizeof(*request->report)))
+		return acquire_other_sizes(loop, request, hold, user);
+	q = *request;
+	return acquire_own_sizes(loop, &q, hold, user, q.report);
 }
 
 LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request,

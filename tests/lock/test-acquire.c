@@ -12,25 +12,73 @@
 #include "support/agent.h"
 #include "support/fixture.h"
 
+static void reports_a_free_key(const struct lockshm_report *report, const lockshm_hold_t *hold)
+{
+	ck_assert_uint_eq(report->size, sizeof(*report));
+	ck_assert_uint_eq(report->token, lockshm_token(hold));
+	ck_assert_int_eq(report->slept_ns, 0);
+	ck_assert_int_ge(report->waited_ns, 0);
+	ck_assert_int_eq(report->previous.status, 0);
+	ck_assert_int_eq(report->error.code, 0);
+	ck_assert_int_eq(report->error.sys_errno, 0);
+	ck_assert_int_eq(report->error.table, 0);
+	ck_assert_str_eq(report->error.message, "");
+	ck_assert_int_eq(report->blocker.state, 0);
+}
+
 START_TEST(acquire_free_lock_gives_token_and_report)
 {
+	int i;
+
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold;
 
-	memset(&report, 0xff, sizeof(report));
-	report.size = sizeof(report);
-	memset(&hold, 0xff, sizeof(hold)); /* any memory will do */
 	request.report = &report;
-	ck_code(lockshm_acquire(seg, &request, &hold), 0);
-	ck_assert_uint_gt(lockshm_token(&hold), stat_now().token_base);
-	ck_assert_uint_eq(report.token, lockshm_token(&hold));
-	ck_assert_int_eq(report.slept_ns, 0);
-	ck_assert_int_ge(report.waited_ns, 0);
-	ck_assert_int_eq(report.previous.status, 0);
-	ck_assert_int_eq(report.error.code, 0);
-	ck_code(lockshm_check(&hold, NULL), 0);
-	ck_code(lockshm_release(&hold, 0), 0);
+	/* The first is a thread's first, the second takes a free key at once. */
+	for (i = 0; i < 2; i++) {
+		memset(&report, 0xff, sizeof(report));
+		report.size = sizeof(report);
+		memset(&hold, 0xff, sizeof(hold)); /* any memory will do */
+		ck_code(lockshm_acquire(seg, &request, &hold), 0);
+		ck_assert_uint_gt(lockshm_token(&hold), stat_now().token_base);
+		reports_a_free_key(&report, &hold);
+		ck_code(lockshm_check(&hold, NULL), 0);
+		ck_code(lockshm_release(&hold, 0), 0);
+	}
+}
+END_TEST
+
+/* What a call that failed left there is gone by the next one, whatever way that takes. */
+START_TEST(a_report_may_be_used_again)
+{
+	struct agent *a = agent_start();
+	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	int way;
+
+	request.report = &report;
+	request.timeout_ns = 0;
+	request.ttl_ns = LOCKSHM_SECONDS(30);
+	for (way = 0; way < 5; way++) {
+		ck_code(agent_acquire(a, "k", LOCKSHM_SHARED), 0);
+		request.mode = LOCKSHM_EXCLUSIVE;
+		request.flags = 0;
+		ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_BUSY);
+		ck_code(report.error.code, LOCKSHM_BUSY);
+		ck_assert_int_eq(report.blocker.state, LOCKSHM_HOLDING);
+		request.mode = way == 1 ? LOCKSHM_SHARED : LOCKSHM_EXCLUSIVE; /* beside a reader */
+		request.tag = way == 2 ? "tagged" : NULL;
+		request.flags = way == 3 ? LOCKSHM_AUTO_RENEW : way == 4 ? LOCKSHM_ROBUST : 0;
+		if (way != 1)
+			ck_code(agent_release(a), 0);
+		ck_code(lockshm_acquire(seg, &request, &hold), 0);
+		reports_a_free_key(&report, &hold);
+		ck_code(lockshm_release(&hold, 0), 0);
+		if (way == 1)
+			ck_code(agent_release(a), 0);
+	}
 }
 END_TEST
 
@@ -212,6 +260,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_test(tc, acquire_free_lock_gives_token_and_report);
+	tcase_add_test(tc, a_report_may_be_used_again);
 	tcase_add_test(tc, release_twice_is_not_held);
 	tcase_add_test(tc, try_on_held_is_busy_and_leaves_nothing);
 	tcase_add_test(tc, waiter_is_granted_by_release);

@@ -47,12 +47,26 @@ static int tagged(struct agent *agent, const char *tag)
 
 START_TEST(a_free_key_is_held_at_once)
 {
+	int i;
+
 	cast();
-	ck_code(task_begin(loop, &t[0], "k", X), 0);
-	ck_code(lockshm_check(&t[0].hold, NULL), 0);
-	ck_assert_uint_gt(lockshm_token(&t[0].hold), 0);
-	ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
-	ck_assert_int_eq(t[0].report.slept_ns, 0);
+	task_init(&t[0], "k", X);
+	for (i = 0; i < 3; i++) {
+		memset(&t[0].report, 0x55, sizeof(t[0].report));
+		t[0].report.size = sizeof(t[0].report);
+		t[0].request.flags = i == 1 ? LOCKSHM_AUTO_RENEW : 0;
+		ck_code(task_acquire(loop, &t[0]), 0);
+		ck_code(lockshm_check(&t[0].hold, NULL), 0);
+		ck_assert_uint_gt(lockshm_token(&t[0].hold), 0);
+		ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
+		ck_assert_int_eq(t[0].report.slept_ns, 0);
+		ck_assert_int_eq(t[0].report.previous.status, 0);
+		ck_assert_int_eq(t[0].report.error.code, 0);
+		ck_assert_str_eq(t[0].report.error.message, "");
+		ck_assert_int_eq(t[0].report.blocker.state, 0);
+		if (i < 2)
+			ck_code(task_release(&t[0]), 0);
+	}
 	ck_code(agent_try(a, "k", S), LOCKSHM_BUSY);
 	loop_idle(loop);
 	ck_code(task_release(&t[0]), 0);
