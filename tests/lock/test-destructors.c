@@ -339,6 +339,14 @@ static void library_has_its_key(void)
 	ck_code(lockshm_release(&hold, 0), 0);
 }
 
+/* In qemu a thread that was joined has its entry in /proc for a moment yet. */
+static bool only_this_thread_is_left(void *unused)
+{
+	(void)unused;
+	ck_code(lockshm_sweep(seg, NULL), 0);
+	return stat_now().owners_used <= 1;
+}
+
 /* The thread's first call is in a destructor, of the first or of the last round: its memory is given back as well. */
 START_TEST(threads_that_join_in_a_destructor)
 {
@@ -361,8 +369,7 @@ START_TEST(threads_that_join_in_a_destructor)
 	ck_assert_int_le(mappings(), before + 20);
 	ck_assert_uint_le(seg->refs, refs + 10);
 	verify_clean();
-	ck_code(lockshm_sweep(seg, NULL), 0);
-	ck_assert_uint_le(stat_now().owners_used, 1);
+	ck_assert(await(only_this_thread_is_left, NULL));
 }
 END_TEST
 
