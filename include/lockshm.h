@@ -1028,8 +1028,7 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * OWNER.  A hold of a loop is a hold of the process: any of its threads may use it, with every call on holds but
  * lockshm_move() to a thread, and it ends with the process, not with a thread, and not with the loop.  The end of a
  * task inside the process cannot be known: its lease ends, or the program releases.  Deadlocks between the requests of
- * loops are not found: they end by their time-outs, so a strict hold (ttl_ns LOCKSHM_FOREVER) with an endless time-out
- * is LOCKSHM_INVALID.  Requests of one process for one key wait for each other.
+ * loops are not found: they end by their time-outs.  Requests of one process for one key wait for each other.
  *
  * LEASE.  It counts from lockshm_loop_next(), at its full ttl_ns, and LOCKSHM_AUTO_RENEW begins there; so a loop that
  * hangs is not renewed.  Until then a grant lasts for ttl_ns or a second, whichever is less.  If another request takes
@@ -1131,8 +1130,8 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  * release; the barge window is for the next request of this loop.
  *
  * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK, which is not found, and
- *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for an endless
- *         time-out with a strict hold, and for a @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
+ *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for a
+ *         @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
  *         before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
  * Does not block.  Thread-safe for different loops.
  * Since: 0.1

@@ -161,9 +161,6 @@ static int wait_on_loop(struct lk_segment *segment, struct lockshm_request *requ
 		request->report->error = error;
 		return error.code;
 	}
-	/* Refused with a strict hold: as good as endless. */
-	if (request->timeout_ns == LOCKSHM_FOREVER)
-		request->timeout_ns = LOCKSHM_TIME_MAX;
 	wait.status = lockshm_loop_acquire(wait.loop, request, hold, &wait);
 	while (wait.status == LOCKSHM_PENDING) {
 		poll_once(&wait);

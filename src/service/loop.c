@@ -324,14 +324,7 @@ int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *
 	err = acquire_check(q, hold, error);
 	if (err)
 		return err;
-	err = q->flags & LOCKSHM_GLOBAL ? lease_wait_check(loop->s, q, error) : 0;
-	if (err)
-		return err;
-	if (q->ttl_ns == LOCKSHM_FOREVER &&
-	    (q->deadline_ns == LOCKSHM_FOREVER || (q->deadline_ns == 0 && q->timeout_ns == LOCKSHM_FOREVER)))
-		return error_set(error, LOCKSHM_INVALID,
-				 "ttl_ns and time-out are LOCKSHM_FOREVER: on a loop no deadlock is found, one of them must end");
-	return 0;
+	return q->flags & LOCKSHM_GLOBAL ? lease_wait_check(loop->s, q, error) : 0;
 }
 
 void loop_set_hold(const struct lockshm_loop *loop, const struct lockshm_request *q, struct hold *h)

@@ -11,7 +11,7 @@ MUST_CHECK int loop_check_told(const struct lockshm_loop *loop, struct lockshm_e
 /* INVALID = it is awaited. */
 MUST_CHECK int loop_check_hold(struct lockshm_loop *loop, const lockshm_hold_t *hold, struct lockshm_error *error);
 
-/* As acquire_check(), for a loop, and is @hold awaited?  Any thread's promise that a loop cannot keep is refused. */
+/* As acquire_check(), for a loop, and is @hold awaited? */
 MUST_CHECK int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
 				  struct lockshm_error *error);
 

@@ -27,34 +27,6 @@ static void cast(void)
 	loop = loop_new();
 }
 
-/* Not even where the lock is free, so that the program shows its fault at once. */
-START_TEST(strict_and_endless_is_refused)
-{
-	cast();
-	task_init(&t[0], "k", X);
-	t[0].request.ttl_ns = LOCKSHM_FOREVER;
-	t[0].request.timeout_ns = LOCKSHM_FOREVER;
-	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
-	ck_assert(t[0].report.error.message[0]);
-	t[0].request.timeout_ns = 0;
-	t[0].request.deadline_ns = LOCKSHM_FOREVER;
-	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
-	held_by(a, "k", X);
-	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
-	ck_queue("k", 1, 0);
-	/* One of the two is no fault. */
-	t[0].request.deadline_ns = now_ns() + PATIENCE;
-	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
-	task_init(&t[1], "k", X);
-	t[1].request.timeout_ns = LOCKSHM_FOREVER;
-	ck_code(task_acquire(loop, &t[1]), LOCKSHM_PENDING);
-	ck_code(agent_release(a), 0);
-	ck_outcome(loop, &t[0], 0);
-	ck_code(task_release(&t[0]), 0);
-	ck_outcome(loop, &t[1], 0);
-}
-END_TEST
-
 START_TEST(global_is_refused)
 {
 	cast();
@@ -395,7 +367,6 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_test(tc, strict_and_endless_is_refused);
 	tcase_add_test(tc, global_is_refused);
 	tcase_add_test(tc, wrong_requests_are_refused_as_by_a_thread);
 	tcase_add_loop_test(tc, what_is_no_loop, 0, 2);

@@ -281,6 +281,23 @@ START_TEST(strict_from_collection_on)
 }
 END_TEST
 
+/* At once, or after a wait without an end. */
+START_TEST(strict_and_endless)
+{
+	cast();
+	task_init(&t[0], "k", X);
+	t[0].request.ttl_ns = t[0].request.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(task_acquire(loop, &t[0]), 0);
+	task_init(&t[1], "k", X);
+	t[1].request.ttl_ns = t[1].request.timeout_ns = LOCKSHM_FOREVER;
+	ck_code(task_acquire(loop, &t[1]), LOCKSHM_PENDING);
+	ck_code(task_release(&t[0]), 0);
+	ck_outcome(loop, &t[1], 0);
+	ck_assert_int_eq(remaining(&t[1]), LOCKSHM_FOREVER);
+	ck_code(task_release(&t[1]), 0);
+}
+END_TEST
+
 /* What is held at once has its lease from the call. */
 START_TEST(a_free_key_has_its_lease_at_once)
 {
@@ -648,6 +665,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, an_operator_ends_it);
 	tcase_add_test(tc, it_counts_from_collection);
 	tcase_add_test(tc, strict_from_collection_on);
+	tcase_add_test(tc, strict_and_endless);
 	tcase_add_test(tc, a_free_key_has_its_lease_at_once);
 	tcase_add_loop_test(tc, renewed_from_the_call_or_from_collection_on, 0, 2);
 	tcase_add_test(tc, not_renewed_before);

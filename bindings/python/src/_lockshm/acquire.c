@@ -53,19 +53,13 @@ static int wait_for_outcome(lockshm_loop_t *loop, struct node *node)
 	}
 }
 
-/** A loop refuses an endless wait for a strict hold, since it finds no deadlocks: ten years are as good. */
-int64_t wait_bound(const Lock *lock, int64_t timeout_ns)
-{
-	return timeout_ns == LOCKSHM_FOREVER && lock->request.ttl_ns == LOCKSHM_FOREVER ? LOCKSHM_TIME_MAX : timeout_ns;
-}
-
 static int request_with(Lock *lock, lockshm_loop_t *loop, struct node *node, int64_t timeout_ns, struct thread_wait *wait)
 {
 	struct lockshm_request request = lock->request;
 	struct thread_wait **at = &lock->waits;
 	int code;
 
-	request.timeout_ns = wait_bound(lock, timeout_ns);
+	request.timeout_ns = timeout_ns;
 	request.report = &wait->report;
 	request.canceller = &wait->canceller;
 	code = lockshm_loop_acquire(loop, &request, &node->hold, wait);

@@ -179,7 +179,6 @@ int owner_of(const Lock *lock, PyObject **task);
 
 /* acquire.c */
 int acquire_args(const Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names, struct acquire_args *out);
-int64_t wait_bound(const Lock *lock, int64_t timeout_ns);
 int acquire_as(Lock *lock, const struct acquire_args *how);
 PyObject *lock_acquire(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject *names);
 

@@ -196,7 +196,7 @@ static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct ac
 		node_free(lock, node);
 		return NULL;
 	}
-	request.timeout_ns = wait_bound(lock, how->timeout_ns);
+	request.timeout_ns = how->timeout_ns;
 	request.report = &wait->report;
 	code = lockshm_loop_acquire(loop->loop, &request, &node->hold, wait);
 	if (code == LOCKSHM_PENDING) {
