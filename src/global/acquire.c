@@ -23,8 +23,10 @@
 #include "hold/barge.h"
 #include "hold/renewal.h"
 #include "lock/participant.h"
+#include "lock/wait.h"
+#include "sys/min.h"
 
-#define SLICE_NS LOCKSHM_MS(50)	   /* bound of each sleep: cancellers and retirement do not end it */
+#define BLIND_NS LOCKSHM_MS(50) /* bound of each sleep where the kernel cannot watch several words */
 
 /* A thread that waits in the call. */
 struct blocked {
@@ -58,17 +60,38 @@ static bool renew_local(struct lease_wait *g)
 	return lockshm_renew(b->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
 }
 
+/* Until the lease wakes its waiters, the segment is removed, or the wait is cancelled. */
+static void sleep_once(const struct lease_wait *g)
+{
+	struct futex_watch watch[] = { lease_wait_watch(g), segment_watch(g->s), { NULL, 0 } };
+	unsigned n = g->q->canceller ? 3 : 2;
+	int64_t until = lease_wait_until(g);
+
+	if (g->q->canceller)
+		watch[2] = canceller_watch(g->q->canceller);
+	futex_wait_any(watch, n, futex_has_waitv() ? until : min64(until, clock_precise() + BLIND_NS));
+}
+
 static int await_lease(struct lease_wait *g)
 {
-	struct futex_watch watch;
-	int64_t now;
 	int err;
 
-	for (err = lease_wait_first_try(g); err == 0; err = lease_wait_try(g)) {
-		watch = lease_wait_watch(g);
-		now = clock_precise();
-		futex_wait_any(&watch, 1, g->deadline - now < SLICE_NS ? g->deadline : now + SLICE_NS);
-	}
+	for (err = lease_wait_first_try(g); err == 0; err = lease_wait_try(g))
+		sleep_once(g);
+	return err;
+}
+
+/* The same, known to the thread that cancels it. */
+static int await_lease_or_cancel(struct blocked *b)
+{
+	struct lease_wait *g = &b->g;
+	int err;
+
+	if (!g->q->canceller)
+		return await_lease(g);
+	canceller_begin(g->q->canceller, g->s, g->index, hold_of(b->hold)->grant.gen);
+	err = await_lease(g);
+	canceller_end(g->q->canceller);
 	return err;
 }
 
@@ -80,7 +103,7 @@ static int with_local(struct blocked *b, int status)
 	int err = lease_wait_begin(g);
 
 	if (!err)
-		err = await_lease(g);
+		err = await_lease_or_cancel(b);
 	if (err < 0 || err == LEASE_AGAIN)
 		return give_up(b, err);
 	if (err == LOCKSHM_LOCAL_ONLY) {

@@ -10,9 +10,10 @@
 #include "lock/wait.h"
 #include "segment/global-keys.h"
 #include "sys/error.h"
+#include "sys/min.h"
 
-#define PATIENCE_RENEW_NS LOCKSHM_MS(500)
-#define RING_NS LOCKSHM_MS(500)	   /* ring again: the bridge may have been killed between doorbell and look */
+#define TICK_NS LOCKSHM_MS(500)	   /* renew the local request, and ring again: the bridge may have been killed between
+				    * doorbell and look */
 #define TRY_NS LOCKSHM_MS(1500)	   /* longest wait of a try for the bridge's reply */
 #define BRIDGELESS_NS LOCKSHM_SECONDS(2) /* without a bridge, which may be starting again */
 #define LOOK_NS LOCKSHM_MS(100)	   /* from then on it looks whether there is a bridge */
@@ -119,12 +120,11 @@ static uint64_t enter(const struct lease_wait *g, uint64_t word, int64_t now)
 
 /* ---------------------------------------------------------------- waiting for the lease */
 
-static void ring(struct lease_wait *g, uint64_t word, int64_t now)
+static void ring(struct lease_wait *g, uint64_t word, bool tick)
 {
-	if (g->rung_for == word && now - g->rung < RING_NS)
+	if (g->rung_for == word && !tick)
 		return;
 	g->rung_for = word;
-	g->rung = now;
 	host_lease_ring(g->s, g->lease);
 }
 
@@ -268,10 +268,15 @@ static int no_bridge(struct lease_wait *g, uint64_t word, int64_t host)
 {
 	int code;
 
+	g->look_at = g->begun + LOOK_NS;
+	if (host < g->look_at)
+		return 0;
+	g->look_at = INT64_MAX;
 	/* While a lease is held it may stand still for any time. */
-	if (host - g->begun < LOOK_NS || host_lease_state(word) == HOST_LEASE_HELD ||
-	    host_lease_state(word) == HOST_LEASE_CLOSING || is_served(g) ||
-	    host - leader_missing_since(g->s, host) < (lease_is_try(g->q) ? BRIDGELESS_TRY_NS : BRIDGELESS_NS))
+	if (host_lease_state(word) == HOST_LEASE_HELD || host_lease_state(word) == HOST_LEASE_CLOSING || is_served(g))
+		return 0;
+	g->look_at = leader_missing_since(g->s, host) + (lease_is_try(g->q) ? BRIDGELESS_TRY_NS : BRIDGELESS_NS);
+	if (host < g->look_at)
 		return 0;
 	code = by_policy(g);
 	if (code != LOCKSHM_BRIDGE)
@@ -306,10 +311,10 @@ static int reason_to_stop(struct lease_wait *g, uint64_t word, int64_t now)
 
 /* ---------------------------------------------------------------- one look */
 
-/* Renew the local request, so that it lasts as long as this process runs.  False = too late. */
-static bool keep_local(struct lease_wait *g, int64_t host)
+/* The local request lasts as long as this process runs.  False = too late. */
+static bool keep_local(struct lease_wait *g, bool tick, int64_t host)
 {
-	if (host - g->renewed < PATIENCE_RENEW_NS)
+	if (!tick)
 		return true;
 	g->renewed = host;
 	return g->renew_local(g);
@@ -319,16 +324,17 @@ static bool keep_local(struct lease_wait *g, int64_t host)
 static int go_on(struct lease_wait *g, uint64_t word, int64_t host)
 {
 	int64_t now = clock_precise();
+	bool tick = host - g->renewed >= TICK_NS;
 	int err;
 
 	/* Barging is allowed only while the host lease is held; otherwise queue again, after the local waiters. */
-	if (g->streak || !host_lease_is(lease_of(g), &g->id) || !keep_local(g, host))
+	if (g->streak || !host_lease_is(lease_of(g), &g->id) || !keep_local(g, tick, host))
 		return LEASE_AGAIN;
 	err = reason_to_stop(g, word, now);
 	if (err)
 		return err;
 	(void)host_lease_holds(g->s, g->lease, word); /* makes an expired lease LOST */
-	ring(g, word, now);
+	ring(g, word, tick);
 	return 0;
 }
 
@@ -358,6 +364,11 @@ int lease_wait_first_try(struct lease_wait *g)
 	return enter_or_go_on(g, read_word(g), g->begun);
 }
 
+int64_t lease_wait_until(const struct lease_wait *g)
+{
+	return min64(g->deadline, clock_precise() + min64(g->look_at, g->renewed + TICK_NS) - host_now(g->s));
+}
+
 int lease_wait_look(struct lease_wait *g)
 {
 	uint64_t word = read_word(g);
@@ -378,7 +389,7 @@ int lease_wait_begin(struct lease_wait *g)
 		return err;
 	/* Before the demand becomes visible: commands for it are sent later. */
 	g->begun = g->since = g->renewed = host_now(g->s);
-	g->rung_for = 0;
+	g->rung_for = UINT64_MAX;
 	g->fence = 0;
 	store_wanting(g);
 	return 0;

@@ -53,14 +53,14 @@ struct lease_wait {
 	int64_t begun;	  /* host time: results of commands sent before it do not count */
 	int64_t since;	  /* host time: results of commands sent before it are known already */
 	int64_t deadline; /* this process' clock */
-	int64_t renewed;  /* host time */
+	int64_t renewed;  /* host time of the last tick */
+	int64_t look_at;  /* host time: is there a bridge? */
 	uint64_t streak;	  /* fencing number of the streak that this continues; 0 = none */
 	uint32_t streak_lease; /* its host lease */
 	uint64_t streak_word;  /* word of that lease */
 	uint64_t fence;	  /* fencing number of the hold, once it is under the lease */
 	uint64_t word;	  /* of the lease, as last read */
-	int64_t rung;
-	uint64_t rung_for;
+	uint64_t rung_for; /* the word that the bridge was rung for last; UINT64_MAX = none */
 };
 
 struct hold;
@@ -94,6 +94,9 @@ static inline struct futex_watch lease_wait_watch(const struct lease_wait *g)
 {
 	return (struct futex_watch){ &g->s->host_leases[g->lease].waiters_seq, g->seq };
 }
+
+/* And until when, on this process' clock. */
+int64_t lease_wait_until(const struct lease_wait *g);
 
 /* Out of time, in the words of the last result. */
 int lease_wait_out_of_time(struct lease_wait *g);

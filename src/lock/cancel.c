@@ -97,7 +97,13 @@ static uint64_t wait_of(const lockshm_canceller_t *c, const struct lockshm **s, 
 	return *good ? request : read_wait(c, s, good);
 }
 
-static void end_wait(const struct lockshm *s, struct request_ref ref)
+struct futex_watch canceller_watch(const lockshm_canceller_t *c)
+{
+	return (struct futex_watch){ (const uint32_t *)(const void *)&c->opaque[CANCELLER_FLAG], 0 };
+}
+
+/* False = it waits no more, or for a host lease: its thread sleeps on the flag. */
+static bool end_wait(const struct lockshm *s, struct request_ref ref)
 {
 	struct shm_request *r = request_at(s, ref.index);
 	uint64_t w = r ? load_acquire(&r->word) : 0;
@@ -108,7 +114,9 @@ static void end_wait(const struct lockshm *s, struct request_ref ref)
 				doorbell_ring_service(s, ref.index);
 			else
 				futex_wake((const uint32_t *)(const void *)&r->word, 1);
+			return true;
 		}
+	return false;
 }
 
 LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)
@@ -127,7 +135,7 @@ LOCKSHM_EXPORT int lockshm_cancel(lockshm_canceller_t *canceller)
 	/* Canceller: store the flag, then load the reference.  Pairs with the fence in canceller_begin(). */
 	fence_full();
 	request = wait_of(canceller, &s, &good);
-	if (request != 0)
-		end_wait(s, ref_unpack(request));
+	if (request != 0 && !end_wait(s, ref_unpack(request)))
+		futex_wake(canceller_watch(canceller).word, 1);
 	return good ? 0 : LOCKSHM_INVALID;
 }

@@ -65,10 +65,12 @@ void wait_last_look(struct participant *self, const struct wait_terms *t);
  * same moment. */
 bool wait_abandon(struct lockshm *s, const struct wait_terms *t);
 
-/* cancel.c: is *@c a canceller without a wait?  Was it cancelled?  Begin and end its use by a wait. */
+/* cancel.c: is *@c a canceller without a wait?  Was it cancelled?  Begin and end its use by a wait; meanwhile, what to
+ * sleep on until it is cancelled. */
 bool canceller_is_idle(const lockshm_canceller_t *c);
 bool canceller_used(const lockshm_canceller_t *c);
 void canceller_begin(lockshm_canceller_t *c, struct lockshm *s, uint32_t index, uint64_t gen);
 void canceller_end(lockshm_canceller_t *c);
+struct futex_watch canceller_watch(const lockshm_canceller_t *c);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #include "sys/error.h"
+#include "sys/futex.h"
 
 #define PATIENCE_MS 200 /* wait for another remover of the same segment */
 
@@ -83,6 +85,17 @@ static bool map_retired(int fd)
 	return true;
 }
 
+/* Threads that sleep until then, see segment_watch().  Killed before it, or without memory: they look twice a second. */
+static void wake_sleepers(int fd)
+{
+	struct shm_header *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (h == MAP_FAILED)
+		return;
+	futex_wake((const uint32_t *)(const void *)&h->state, INT_MAX);
+	munmap(h, sizeof(*h));
+}
+
 /* Retire the segment for every process that has it open.  0 or an errno. */
 static int retire(int fd)
 {
@@ -91,9 +104,12 @@ static int retire(int fd)
 	if (pread(fd, &state, sizeof(state), offsetof(struct shm_header, state)) < 0)
 		return errno;
 	/* Damaged, or cut off: every other value than READY is taken for RETIRED. */
-	if (state != SEGMENT_READY || write_retired(fd) || map_retired(fd))
+	if (state != SEGMENT_READY)
 		return 0;
-	return errno;
+	if (!write_retired(fd) && !map_retired(fd))
+		return errno;
+	wake_sleepers(fd);
+	return 0;
 }
 
 /*

@@ -18,6 +18,7 @@
 #include "sys/clock.h"
 #include "sys/compiler.h"
 #include "sys/descriptor.h"
+#include "sys/futex.h"
 #include "sys/hash.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
@@ -140,6 +141,12 @@ static inline struct shm_detail *entry_detail(const struct lockshm *s, const str
 static inline bool segment_retired(const struct lockshm *s)
 {
 	return unlikely(load_relaxed(&s->header->state) != SEGMENT_READY);
+}
+
+/* What to sleep on until it is retired: lockshm_destroy() wakes.  The two states differ in their first byte. */
+static inline struct futex_watch segment_watch(const struct lockshm *s)
+{
+	return (struct futex_watch){ (const uint32_t *)(const void *)&s->header->state, (uint32_t)SEGMENT_READY };
 }
 
 /* Is @s a handle that lockshm_open() made? */

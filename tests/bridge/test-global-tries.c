@@ -20,6 +20,10 @@
 #define SYS_futex_waitv 449
 #endif
 
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
 #define KEYS 40
 #define TAKES LOCKSHM_MS(150) /* each of them */
 #define TRY_ENDS LOCKSHM_MS(1500)
@@ -72,7 +76,10 @@ long syscall(long nr, ...)
 	va_end(args);
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "syscall");
-	word = nr == SYS_futex && a[1] == FUTEX_WAIT_BITSET ? a[0] : 0;
+	/* The lease's word is the first of those that the thread sleeps on. */
+	word = nr == SYS_futex_waitv && a[1] > 0		 ? (long)((const uint64_t *)a[0])[1] :
+	       nr == SYS_futex && a[1] == FUTEX_WAIT_BITSET ? a[0] :
+								  0;
 	if (stops_the_bridge && word && word != last_word) {
 		last_word = word;
 		bridge_freeze(0);

@@ -536,6 +536,54 @@ START_TEST(a_wait_can_be_cancelled)
 }
 END_TEST
 
+static long sleeps_of(const struct agent *agent)
+{
+	char path[64], line[128];
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", agent->pid, agent->tid);
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	while (n < 0 && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	fclose(f);
+	ck_assert_int_ge(n, 0);
+	return n;
+}
+
+/* Its local request is renewed twice a second; cancelled, it does not wait for that. */
+START_TEST(a_blocked_wait_sleeps)
+{
+	struct agent_command args = global_command(K, LOCKSHM_EXCLUSIVE);
+	struct agent *t;
+	int64_t begun, least = INT64_MAX;
+	long sleeps;
+	int i;
+
+	cast("01", &a, &b);
+	t = agent_thread(b);
+	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
+	args.timeout_ns = LOCKSHM_SECONDS(3);
+	sleeps = sleeps_of(b);
+	ck_code(agent_do(b, args), LOCKSHM_TIMEOUT);
+	ck_assert_int_le(sleeps_of(b) - sleeps, 30);
+	args.timeout_ns = PATIENCE;
+	args.cancellable = true;
+	for (i = 0; i < 10 && least > LOCKSHM_MS(40); i++) {
+		agent_send(b, args);
+		redis_has("ZCARD {lk:" K "}:q", "1");
+		begun = ran_ns();
+		ck_code(agent_call(t, AGENT_CANCEL), 0);
+		ck_code(agent_end(b), LOCKSHM_CANCELLED);
+		if (ran_ns() - begun < least)
+			least = ran_ns() - begun;
+		redis_has("ZCARD {lk:" K "}:q", "0");
+	}
+	ck_assert_int_le(least, LOCKSHM_MS(40));
+}
+END_TEST
+
 START_TEST(gives_up_where_another_host_is_booked_longer)
 {
 	struct lockshm_create_options options = host_options();
@@ -768,6 +816,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_local_crowd_lets_others_in);
 	tcase_add_test(tc, a_timed_out_waiter_leaves_the_queue);
 	tcase_add_test(tc, a_wait_can_be_cancelled);
+	tcase_add_test(tc, a_blocked_wait_sleeps);
 	tcase_add_test(tc, gives_up_where_another_host_is_booked_longer);
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, hosts_take_many_in_one_order);

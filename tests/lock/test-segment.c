@@ -211,6 +211,38 @@ START_TEST(retired_handle_gets_no_segment)
 }
 END_TEST
 
+static bool is_asleep(void *pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", *(pid_t *)pid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%*d %*s %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+/* Threads that wait for another thing than a request's word, as for the lease of a host. */
+START_TEST(removal_wakes_sleepers)
+{
+	struct futex_watch watch = segment_watch(seg);
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		futex_wait_any(&watch, 1, INT64_MAX);
+		_exit(0);
+	}
+	ck_assert(await(is_asleep, &pid));
+	ck_code(lockshm_destroy(seg_name, NULL), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(segment_made_anew_is_another_one)
 {
 	lockshm_t *old = seg, *fresh;
@@ -472,6 +504,7 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, options_are_checked, 0, 11);
 	tcase_add_test(tc, open_missing_is_no_segment);
 	tcase_add_test(tc, retired_handle_gets_no_segment);
+	tcase_add_test(tc, removal_wakes_sleepers);
 	tcase_add_test(tc, segment_made_anew_is_another_one);
 	tcase_add_test(tc, name_removed_by_hand_is_noticed);
 	tcase_add_test(tc, create_or_open_replaces_a_half_removed_segment);
