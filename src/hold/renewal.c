@@ -11,7 +11,7 @@ void renewals_init(struct renewals *all)
 	unsigned i;
 
 	pthread_mutex_init(&all->lock, NULL);
-	CDS_INIT_LIST_HEAD(&all->all);
+	CDS_INIT_LIST_HEAD(&all->watched);
 	for (i = 0; i < RENEWALS_NEAR; i++)
 		CDS_INIT_LIST_HEAD(&all->near[i]);
 }
@@ -25,9 +25,11 @@ static void drop(struct renewal *r)
 void renewals_drop(struct renewals *all)
 {
 	struct renewal *r, *next;
+	unsigned i;
 
-	cds_list_for_each_entry_safe(r, next, &all->all, node)
-		drop(r);
+	for (i = 0; i < RENEWALS_NEAR; i++)
+		cds_list_for_each_entry_safe(r, next, &all->near[i], near)
+			drop(r);
 }
 
 void renewals_ring(struct renewals *all)
@@ -40,7 +42,7 @@ void renewals_ring(struct renewals *all)
  * system call for each hold that is released long before its first renewal would be most of what the hold costs. */
 static void ring_if_early(struct renewals *all, const struct renewal *r)
 {
-	if (r->notice.fd >= 0 || r->due < all->sleeps_until)
+	if (r->notice.fd >= 0 || (all->due.first && all->due.first->at < all->sleeps_until))
 		renewals_ring(all);
 }
 
@@ -48,13 +50,16 @@ void renewals_add_held(struct lockshm *s, struct renewal *r)
 {
 	int64_t now = segment_now(s), begun = r->deadline - r->ttl_ns;
 
+	r->due = (struct timer){ 0 };
+	CDS_INIT_LIST_HEAD(&r->of_watched);
+
 	r->lost = false;
 	r->notice = DESCRIPTOR_NONE;
 	r->host_lease = 0;
 	r->hold_gen = r->gen;
-	r->due = r->ttl_ns ? (now < begun ? now : begun) + r->ttl_ns / 2 : INT64_MAX;
+	if (r->ttl_ns)
+		timer_set(&s->renewals->due, &r->due, (now < begun ? now : begun) + r->ttl_ns / 2);
 	r->until = r->max_ns ? begun + r->max_ns : INT64_MAX;
-	cds_list_add(&r->node, &s->renewals->all);
 	cds_list_add(&r->near, &s->renewals->near[r->index % RENEWALS_NEAR]);
 	ring_if_early(s->renewals, r);
 }
@@ -71,6 +76,9 @@ void renewals_watch(struct lockshm *s, struct renewal *r, const struct hold *h, 
 	descriptor_close(&r->notice);
 	r->notice = *notice;
 	*notice = DESCRIPTOR_NONE;
+	cds_list_del_init(&r->of_watched);
+	if (r->notice.fd >= 0)
+		cds_list_add(&r->of_watched, &s->renewals->watched);
 	r->host_lease = h->host_lease;
 	r->host_lease_word = h->host_lease_word;
 	renewals_ring(s->renewals);
@@ -84,7 +92,7 @@ void renewals_retime(struct lockshm *s, struct renewal *r, uint64_t gen, int64_t
 	if (r->ttl_ns)
 		r->ttl_ns = ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN ? LOCKSHM_AUTO_RENEW_TTL_MIN : ttl_ns;
 	/* Strict: there is nothing to renew. */
-	r->due = deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2;
+	timer_set(&s->renewals->due, &r->due, deadline == INT64_MAX || !r->ttl_ns ? INT64_MAX : deadline - ttl_ns / 2);
 	r->until = r->max_ns ? segment_now(s) + r->max_ns : INT64_MAX;
 	ring_if_early(s->renewals, r);
 }
@@ -113,7 +121,8 @@ struct renewal *renewals_find(struct lockshm *s, const struct hold *h)
 
 void renewals_remove(struct lockshm *s, struct renewal *r)
 {
-	cds_list_del(&r->node);
+	timer_end(&s->renewals->due, &r->due);
+	cds_list_del(&r->of_watched);
 	cds_list_del(&r->near);
 	if (r->notice.fd >= 0)
 		renewals_ring(s->renewals);

@@ -2,7 +2,7 @@
 /*
  * renewal.h - holds that the service thread renews or watches
  *
- * The service thread (service/service.h) makes the list when it starts and works through it.  A call on a hold changes
+ * The service thread (service/service.h) makes the list when it starts and looks at those that are due, or watched.  A call on a hold changes
  * the list under its lock, and rings if the thread would wake up too late; it never calls the thread.  service_start()
  * has run before the first renewal.
  */
@@ -10,20 +10,21 @@
 #define LOCKSHM_HOLD_RENEWAL_H
 
 #include "hold/hold.h"
+#include "sys/timers.h"
 
 #define RENEWALS_NEAR 256 /* lists of renewals by the low bits of their index */
 
 /* A hold that the service thread renews, watches, or both.  Guarded by the renewals' lock. */
 struct renewal {
-	struct cds_list_head node;
+	struct timer due;	   /* segment time of the next renewal; not set = there is none */
 	struct cds_list_head near; /* the list that renewals_find() searches */
+	struct cds_list_head of_watched; /* with a notice */
 	uint32_t index;
 	uint32_t host_lease;      /* watched: as in the hold */
 	uint64_t host_lease_word;
 	uint64_t gen;
 	uint64_t hold_gen;    /* the hold's own copy: with the index it identifies the hold */
 	int64_t ttl_ns;	      /* 0 = not renewed, only watched */
-	int64_t due;	      /* segment time of the next renewal; INT64_MAX = there is none */
 	int64_t deadline;     /* end of the lease as last set */
 	int64_t max_ns;	      /* bound on renewing, from the owner's own acquire or renewal on; 0 = none */
 	int64_t until;	      /* end of that bound; INT64_MAX = never */
@@ -34,7 +35,8 @@ struct renewal {
 /* All renewals of a process and segment.  The service thread allocates and frees it. */
 struct renewals {
 	pthread_mutex_t lock;	  /* guards everything below */
-	struct cds_list_head all;
+	struct timers due;
+	struct cds_list_head watched;
 	struct cds_list_head near[RENEWALS_NEAR];
 	int64_t sleeps_until;	  /* of the service thread's last look, segment time: later renewals need no ring */
 	uint32_t doorbell;	  /* futex; changes with everything that the service thread has to look at */

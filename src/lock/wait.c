@@ -26,6 +26,7 @@
 #include "lock/deadlock.h"
 #include "sys/error.h"
 #include "sys/futex.h"
+#include "sys/min.h"
 #include "segment/process.h"
 
 #define SELF_CHECK_NS 100000000
@@ -100,16 +101,11 @@ static bool wait_spinning(struct participant *self, const struct wait_terms *t, 
 	return false;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 int64_t wait_walk_every(uint32_t qpos)
 {
 	if (qpos <= SELF_CHECK_CROWD)
 		return SELF_CHECK_NS;
-	return earlier((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
+	return min64((int64_t)SELF_CHECK_NS * qpos / SELF_CHECK_CROWD, SELF_CHECK_MAX_NS);
 }
 
 /* The time of the next self-check. */
@@ -121,7 +117,7 @@ static int64_t self_check_at(const struct participant *self, const struct wait_t
 	if (blind)
 		slice = SELF_CHECK_BLIND_NS;
 	/* A grant without a wake-up must not use up much of my lease. */
-	slice = earlier(slice, ttl / 4 > 1000000 ? ttl / 4 : 1000000);
+	slice = min64(slice, ttl / 4 > 1000000 ? ttl / 4 : 1000000);
 	return segment_now(self->segment) + slice;
 }
 
@@ -163,8 +159,8 @@ static bool wait_asleep(struct participant *self, struct wait_terms *t, uint64_t
 		watch[n++] = (struct futex_watch){ (const uint32_t *)(const void *)other, (uint32_t)before->word };
 	/* An earlier wake-up does not postpone it: the ends of short leases may wake me more often than that. */
 	check = self_check_at(self, t, !ownerless && !(watched && futex_has_waitv()), qpos);
-	t->check_at = t->check_at ? earlier(t->check_at, check) : check;
-	until = earlier(t->check_at, earlier(t->deadline, holder_deadline(s, before)));
+	t->check_at = t->check_at ? min64(t->check_at, check) : check;
+	until = min64(t->check_at, min64(t->deadline, holder_deadline(s, before)));
 	self->sleeps += SLEEP_NUMBER;
 	store_relaxed32(&r->sleeping, self->sleeps | SLEEPS | (n > 1 && futex_has_waitv() ? 0 : SLEEPS_ON_ONE_WORD));
 	/* Sleeper: store the flag, then load both words, here and in the kernel.  Waker: change a word, then load the

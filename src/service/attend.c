@@ -10,6 +10,7 @@
 
 #include "lock/blocker.h"
 #include "sys/futex.h"
+#include "sys/min.h"
 
 #define BLIND_NS LOCKSHM_MS(10) /* where a death does not wake this thread */
 #define IDLE_NS LOCKSHM_SECONDS(5) /* without waits */
@@ -276,11 +277,6 @@ static void self_check(struct waits *all, int64_t now)
 
 /* ---------------------------------------------------------------- between two sleeps */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * Once more after the last wait has gone: the next one, which most likely comes soon, need not wake this thread.  Then
  * seldom: in a damaged segment the doorbell may get back the value that this thread sleeps on, and the ring of the next
@@ -291,9 +287,9 @@ static int64_t next_time(const struct waits *all)
 	int64_t now = segment_now(all->s), at = waits_any(all) || all->probe_at > now ? all->probe_at : now + IDLE_NS;
 
 	if (all->of_waits.first)
-		at = earlier(at, all->of_waits.first->at);
+		at = min64(at, all->of_waits.first->at);
 	if (all->of_lines.first)
-		at = earlier(at, all->of_lines.first->at);
+		at = min64(at, all->of_lines.first->at);
 	return at;
 }
 
@@ -329,10 +325,10 @@ static int64_t add_watches(struct waits *all, struct futex_watch *watches, unsig
 
 	cds_list_for_each_entry(o, &all->watched, node) {
 		if (*n == FUTEX_WATCH_MOST || !futex_has_waitv())
-			return earlier(next_time(all), segment_now(all->s) + BLIND_NS);
+			return min64(next_time(all), segment_now(all->s) + BLIND_NS);
 		watches[(*n)++] = o->life;
 	}
-	return watch_leases(all, watches, n) ? next_time(all) : earlier(next_time(all), segment_now(all->s) + BLIND_NS);
+	return watch_leases(all, watches, n) ? next_time(all) : min64(next_time(all), segment_now(all->s) + BLIND_NS);
 }
 
 int64_t waits_attend(struct waits *all, struct futex_watch *watches, unsigned *n)

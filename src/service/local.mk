@@ -13,8 +13,6 @@ liblockshm_internal_la_SOURCES += \
 	%D%/renew.c \
 	%D%/service.c \
 	%D%/service.h \
-	%D%/timers.c \
-	%D%/timers.h \
 	%D%/waits.c \
 	%D%/waits.h \
 	$(end)

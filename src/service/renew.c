@@ -9,43 +9,40 @@
 #include "service/service.h"
 
 #include "lock/deadline.h"
+#include "sys/min.h"
 
 #define SLEEP_MAX_NS LOCKSHM_SECONDS(3600)
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
+/* A loss is found by the next look at the watched ones, which comes before this thread sleeps. */
 static void renew(struct lockshm *s, struct renewal *r, int64_t now)
 {
-	int64_t end = earlier(now + r->ttl_ns, r->until);
+	int64_t end = min64(now + r->ttl_ns, r->until);
 
-	r->due = end == r->until ? INT64_MAX : now + r->ttl_ns / 2;
+	timer_set(&s->renewals->due, &r->due, end == r->until ? INT64_MAX : now + r->ttl_ns / 2);
 	if (end <= r->deadline)
 		return;
 	if (deadline_renew(s, r->index, &r->gen, end))
 		r->deadline = end;
 	else
-		r->lost = true;
+		timer_end(&s->renewals->due, &r->due);
 }
 
 int64_t service_renew(struct lockshm *s, struct renewals *all, struct futex_watch *watches, unsigned *n)
 {
 	int64_t now = segment_now(s), next = now + SLEEP_MAX_NS;
 	struct renewal *r;
+	struct timer *t;
 
-	cds_list_for_each_entry(r, &all->all, node) {
+	while ((t = all->due.first) != NULL && t->at <= now)
+		renew(s, caa_container_of(t, struct renewal, due), now);
+	cds_list_for_each_entry(r, &all->watched, of_watched) {
 		if (r->lost)
 			continue;
-		if (r->due <= now)
-			renew(s, r, now);
-		if (!r->lost && r->notice.fd >= 0)
-			next = earlier(next, service_watch(s, r, watches, n, now));
-		if (r->lost)
+		next = min64(next, service_watch(s, r, watches, n, now));
+		if (r->lost) {
+			timer_end(&all->due, &r->due);
 			service_notify(r);
-		else
-			next = earlier(next, r->due);
+		}
 	}
-	return next;
+	return all->due.first ? min64(next, all->due.first->at) : next;
 }

@@ -17,6 +17,7 @@
 #include "service/barrier.h"
 #include "service/waits.h"
 #include "sys/error.h"
+#include "sys/min.h"
 #include "sys/thread.h"
 
 #define REGISTER_AFTER LOCKSHM_MS(100)
@@ -34,11 +35,6 @@ struct service {
 	int64_t register_at; /* the process, see barrier.c; INT64_MAX = that is done */
 	bool stop;
 };
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static struct service *service_of(struct renewals *all)
 {
@@ -63,7 +59,7 @@ static void sleep_at_doorbell(struct service *sv, struct futex_watch *watches, u
 	/* Only the first word is watched then, and the doorbell rings more often than the doorbell of the renewals. */
 	if (!futex_has_waitv()) {
 		watches[0] = watches[1];
-		until = earlier(until, segment_now(sv->s) + LOCKSHM_MS(10));
+		until = min64(until, segment_now(sv->s) + LOCKSHM_MS(10));
 	}
 	if (doorbell_fall_asleep(sv->s, sv->self->slot))
 		futex_wait_any(watches, n, until - sv->s->clock_offset);
@@ -114,8 +110,8 @@ static bool serve(struct service *sv)
 	if (sv->joined == JOIN_ASKED)
 		join(sv);
 	stop = sv->stop;
-	next = earlier(next, sv->register_at);
-	next = earlier(next, service_renew(sv->s, &sv->renewals, watches, &n));
+	next = min64(next, sv->register_at);
+	next = min64(next, service_renew(sv->s, &sv->renewals, watches, &n));
 	sv->renewals.sleeps_until = next;
 	pthread_mutex_unlock(&sv->renewals.lock);
 	if (stop)

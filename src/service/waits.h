@@ -32,7 +32,7 @@
 #include "hold/acquire.h"
 #include "lock/doorbell.h"
 #include "lock/wait.h"
-#include "service/timers.h"
+#include "sys/timers.h"
 
 #define WAITS_NEAR DOORBELL_CLASSES /* lists of waits by their index */
 #define LINES_NEAR 1024		/* lists of lines by their entry */

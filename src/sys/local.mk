@@ -19,6 +19,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/sized.c \
 	%D%/sized.h \
 	%D%/thread.h \
+	%D%/timers.c \
+	%D%/timers.h \
 	%D%/vdso.c \
 	%D%/vdso.h \
 	$(end)

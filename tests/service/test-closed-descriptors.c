@@ -236,7 +236,7 @@ static bool is_noticed(void *unused)
 
 	(void)unused;
 	renewals_lock(seg);
-	cds_list_for_each_entry(r, &seg->renewals->all, node)
+	cds_list_for_each_entry(r, &seg->renewals->watched, of_watched)
 		lost |= r->lost;
 	renewals_unlock(seg);
 	return lost;

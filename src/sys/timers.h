@@ -5,8 +5,8 @@
  * A pairing heap (Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap", Algorithmica 1986) of nodes that lie in what
  * they are about, so that setting a timer needs no memory.  The caller locks.
  */
-#ifndef LOCKSHM_SERVICE_TIMERS_H
-#define LOCKSHM_SERVICE_TIMERS_H
+#ifndef LOCKSHM_SYS_TIMERS_H
+#define LOCKSHM_SYS_TIMERS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* timers.c - a pairing heap; see timers.h */
-#include "service/timers.h"
+#include "sys/timers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
