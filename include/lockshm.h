@@ -316,8 +316,6 @@ struct lockshm_request {
 	int64_t ttl_ns;     /**< lease, LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER = strict; 30 s.  With
 			     *   LOCKSHM_AUTO_RENEW at least LOCKSHM_AUTO_RENEW_TTL_MIN */
 	int64_t timeout_ns; /**< longest wait: 0 = try once, LOCKSHM_FOREVER = no bound; 5 s */
-	int64_t deadline_ns; /**< if not 0: CLOCK_MONOTONIC time, ten years ahead at most, or LOCKSHM_FOREVER; replaces
-			      *   timeout_ns */
 	const char *tag;    /**< for listings and the next holder's report; up to LOCKSHM_TAG_MAX bytes; may be NULL */
 	lockshm_canceller_t *canceller; /**< lets lockshm_cancel() end the wait; may be NULL */
 	struct lockshm_report *report;  /**< filled with details of the call; may be NULL */
@@ -330,7 +328,7 @@ struct lockshm_request {
 #define LOCKSHM_REQUEST(string) LOCKSHM_REQUEST_OF_(string, LOCKSHM_STRLEN_(string))
 #define LOCKSHM_REQUEST_OF_(key, key_len)                                                                              \
 	{ sizeof(struct lockshm_request), (key), (key_len), LOCKSHM_EXCLUSIVE, 0, LOCKSHM_SECONDS(30),                 \
-	  LOCKSHM_SECONDS(5), 0, NULL, NULL, NULL, 0, 0 }
+	  LOCKSHM_SECONDS(5), NULL, NULL, NULL, 0, 0 }
 /* Flags of a request. */
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out; looks
@@ -552,7 +550,7 @@ int lockshm_current(lockshm_t *segment);
  * @request: key, mode, times and options; not used after the call
  * @hold:    [out] any memory; filled on success only; a hold that is held now is refused
  *
- * Blocks at most until the request's deadline (or time-out) and not at all if that is 0.  Spins for some microseconds
+ * Blocks for the time-out at most, and not at all if that is 0.  Spins for some microseconds
  * only while it is the next waiter, then sleeps in the kernel.  A lease starts at the grant, also while the caller
  * does not run: if another request takes the lock over before the call returns, the call asks again, within its
  * time-out.  A thread's first acquire takes an owner slot: it allocates, makes system calls, and frees up to four
@@ -928,8 +926,8 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
  * LOCKSHM_KEY_SHOWN_MAX bytes it is for any other segment, too; of a longer key only what @segment needs is kept.
  * Does not block, write to the segment or make system calls.
  *
- * Return: 0; LOCKSHM_INVALID (@lock, @segment or @request as for lockshm_acquire(); @lock is held; report, canceller or
- *         deadline_ns is set, since they would not outlast the call; @request->report has the message nevertheless);
+ * Return: 0; LOCKSHM_INVALID (@lock, @segment or @request as for lockshm_acquire(); @lock is held; report or canceller
+ *         is set, since they would not outlast the call; @request->report has the message nevertheless);
  *         LOCKSHM_KEY_TOO_LONG (also with LOCKSHM_GLOBAL and more than LOCKSHM_KEY_SHOWN_MAX bytes).  @lock is filled
  *         on success only.
  * Thread-safe, as long as no other thread uses @lock during the call.

@@ -13,21 +13,19 @@
 #include "sys/error.h"
 #include "sys/sized.h"
 
-/* One deadline for all keys: the time-out counts from now, and so does what a try may wait for Redis.  Returns how to
- * acquire. */
-static unsigned set_deadline(struct lockshm_request *common)
+/* Of all keys: the time-out counts from now, and so does what a try may wait for Redis.  0 = each key has that of the
+ * request: endless, a try on this host, or refused. */
+static int64_t common_deadline(const struct lockshm_request *common)
 {
-	bool waits = common->timeout_ns > 0 && common->timeout_ns <= LOCKSHM_TIME_MAX;
-
-	if (common->deadline_ns)
-		return ACQUIRE_OUTSIDE;
-	if (waits)
-		common->deadline_ns = clock_precise() + common->timeout_ns;
-	if (common->timeout_ns != 0 || !(common->flags & LOCKSHM_GLOBAL))
-		return ACQUIRE_OUTSIDE;
-	common->deadline_ns = lease_wait_deadline(common);
-	return ACQUIRE_OUTSIDE | ACQUIRE_TRY;
+	if (common->timeout_ns < 0 || common->timeout_ns > LOCKSHM_TIME_MAX)
+		return 0;
+	return common->timeout_ns || common->flags & LOCKSHM_GLOBAL ? lease_wait_deadline(common) : 0;
 }
+
+struct many_how {
+	int64_t deadline;
+	unsigned flags;
+};
 
 struct report_sum {
 	struct lockshm_report one, all;
@@ -60,8 +58,9 @@ static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 #define AGAIN 1000 /* not a public code: a lease ended before the last key was granted */
 
 /* @q: without LOCKSHM_ACKNOWLEDGE. */
-static int take_once(struct lockshm *s, struct lockshm_request *q, unsigned how, const struct lockshm_key *keys,
-		     const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
+static int take_once(struct lockshm *s, struct lockshm_request *q, const struct many_how *how,
+		     const struct lockshm_key *keys, const struct wanted *w, size_t n, lockshm_hold_t *holds,
+		     struct report_sum *sum)
 {
 	int status = 0, err;
 	size_t i;
@@ -71,7 +70,9 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, unsigned how,
 		q->key_len = keys[w[i].qpos].len;
 		q->mode = w[i].mode;
 		q->report = &sum->one;
-		err = acquire_outside(s, q, &holds[w[i].qpos], how);
+		if (how->deadline)
+			q->timeout_ns = timeout_until(how->deadline);
+		err = acquire_outside(s, q, &holds[w[i].qpos], how->flags);
 		many_add_report(&sum->all, &sum->one);
 		if (err < 0) {
 			undo(holds, w, i);
@@ -90,12 +91,15 @@ static int take_once(struct lockshm *s, struct lockshm_request *q, unsigned how,
 static int take_all(struct lockshm *s, struct lockshm_request *q, const struct lockshm_key *keys,
 		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
-	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE, how = set_deadline(q);
+	struct many_how how = { common_deadline(q), ACQUIRE_OUTSIDE };
+	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
 	int tries, status = AGAIN;
 
+	if (how.deadline && q->timeout_ns == 0)
+		how.flags |= ACQUIRE_TRY;
 	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (tries = 0; tries < MANY_TRIES && status == AGAIN; tries++)
-		status = take_once(s, q, how, keys, w, n, holds, sum);
+		status = take_once(s, q, &how, keys, w, n, holds, sum);
 	if (status == AGAIN)
 		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
 				 "the leases end before the last key is granted: ttl_ns is too short");

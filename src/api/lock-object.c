@@ -14,8 +14,8 @@ static int check_object(const struct lockshm *s, const struct lockshm_request *q
 {
 	bool global = q->flags & LOCKSHM_GLOBAL || segment_makes_global(s, q->key, q->key_len);
 
-	if (q->report || q->canceller || q->deadline_ns)
-		return error_set(error, LOCKSHM_INVALID, "a lock object has no report, canceller or deadline_ns");
+	if (q->report || q->canceller)
+		return error_set(error, LOCKSHM_INVALID, "a lock object has no report or canceller");
 	if (global && q->key_len > OBJECT_KEY_BYTES)
 		return error_set(error, LOCKSHM_KEY_TOO_LONG,
 				 "a global key of a lock object has at most %d bytes, this one %zu", OBJECT_KEY_BYTES,

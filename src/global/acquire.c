@@ -162,9 +162,9 @@ static int acquire_once(struct blocked *b)
 	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
 	if (lease_is_try(g->q))
-		q.deadline_ns = 0;
+		q.timeout_ns = 0;
 	else if (g->deadline != INT64_MAX)
-		q.deadline_ns = g->deadline;
+		q.timeout_ns = timeout_until(g->deadline);
 	status = resume_streak(b, &q);
 	if (status == NOT_TAKEN)
 		status = acquire_local(g->s, &q, NULL, b->hold, g->error);

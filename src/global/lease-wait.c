@@ -38,11 +38,9 @@ static int policy_of(const struct lease_wait *g)
 
 int64_t lease_wait_deadline(const struct lockshm_request *q)
 {
-	if (q->deadline_ns)
-		return q->deadline_ns;
 	if (q->timeout_ns == LOCKSHM_FOREVER)
 		return INT64_MAX;
-	return clock_precise() + (lease_is_try(q) ? TRY_NS : q->timeout_ns);
+	return clock_precise() + (q->timeout_ns ? q->timeout_ns : TRY_NS);
 }
 
 int lease_wait_check(const struct lockshm *s, const struct lockshm_request *q, struct lockshm_error *error)

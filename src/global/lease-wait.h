@@ -20,8 +20,10 @@
 
 #include "hold/acquire.h"
 #include "hostlease/host-note.h"
+#include "sys/clock.h"
 #include "sys/futex.h"
 #include "sys/hash.h"
+#include "sys/min.h"
 
 #define PATIENCE_NS LOCKSHM_SECONDS(3) /* lease of the local request while it waits for the host lease */
 
@@ -70,7 +72,13 @@ MUST_CHECK int lease_wait_check(const struct lockshm *s, const struct lockshm_re
 
 static inline bool lease_is_try(const struct lockshm_request *q)
 {
-	return q->timeout_ns == 0 && (q->deadline_ns == 0 || q->flags & ACQUIRE_TRY);
+	return q->timeout_ns == 0 || q->flags & ACQUIRE_TRY;
+}
+
+/* The time-out of a request that ends at @deadline: never 0, which would be a try. */
+static inline int64_t timeout_until(int64_t deadline)
+{
+	return max64(deadline - clock_precise(), 1);
 }
 
 /* When a wait for the lease ends that begins now, and all that follow it in the same call; of a try: the longest wait for

@@ -7,19 +7,6 @@
 #include "sys/clock.h"
 #include "sys/error.h"
 
-static int check_deadline(int64_t deadline_ns, struct lockshm_error *error)
-{
-	if (deadline_ns < 0)
-		return error_set(error, LOCKSHM_INVALID, "deadline_ns is %lld, must be a CLOCK_MONOTONIC time",
-				 (long long)deadline_ns);
-	/* The wall clock is decades ahead of the time since boot. */
-	if (deadline_ns != 0 && deadline_ns != LOCKSHM_FOREVER && deadline_ns - clock_precise() > LOCKSHM_TIME_MAX)
-		return error_set(error, LOCKSHM_INVALID,
-				 "deadline_ns is %lld, more than ten years ahead on CLOCK_MONOTONIC: is it CLOCK_REALTIME?",
-				 (long long)deadline_ns);
-	return 0;
-}
-
 static int check_times(const struct lockshm_request *q, struct lockshm_error *error)
 {
 	if (q->ttl_ns != LOCKSHM_FOREVER && (q->ttl_ns < LOCKSHM_TTL_MIN || q->ttl_ns > LOCKSHM_TIME_MAX))
@@ -39,7 +26,7 @@ static int check_times(const struct lockshm_request *q, struct lockshm_error *er
 		return error_set(error, LOCKSHM_INVALID,
 				 "max_hold_ns is %lld, must be 1 ms to ten years, or 0 for no bound",
 				 (long long)q->max_hold_ns);
-	return check_deadline(q->deadline_ns, error);
+	return 0;
 }
 
 static int check_key(const void *key, size_t len, struct lockshm_error *error)

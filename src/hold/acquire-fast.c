@@ -36,7 +36,7 @@ int acquire_resume(struct participant *self, const struct lockshm_request *q, co
 
 bool report_is_plain(const struct lockshm_request *q)
 {
-	return !q->tag && !q->deadline_ns && q->report->size == sizeof(*q->report);
+	return !q->tag && q->report->size == sizeof(*q->report);
 }
 
 bool acquire_can_join(const struct participant *self, uint32_t newest, int64_t now)

@@ -36,11 +36,11 @@ static inline bool mode_is_good(const struct lockshm_request *q, unsigned flags)
 /* One test where there is none of them. */
 static ALWAYS_INLINE bool extras_are_plain(const struct lockshm_request *q)
 {
-	return likely(!((uintptr_t)q->tag | (uintptr_t)q->report | (uint64_t)q->deadline_ns)) || report_is_plain(q);
+	return likely(!((uintptr_t)q->tag | (uintptr_t)q->report)) || report_is_plain(q);
 }
 
-/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, without tag or deadline_ns, and without a report of another
- * size.  Of a request of another size nothing else is read. */
+/* Valid in mode, ttl_ns and timeout_ns, with exactly @flags, without tag, and without a report of another size.  Of a
+ * request of another size nothing else is read. */
 static inline bool request_is_plain_but(const struct lockshm_request *q, unsigned flags)
 {
 	return likely(q->size == sizeof(*q)) && likely(mode_is_good(q, flags)) &&

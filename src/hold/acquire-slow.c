@@ -150,7 +150,7 @@ static enum tail_state look(struct acquire *a, uint64_t *tail, struct qpos *last
 
 static bool is_try(const struct acquire *a)
 {
-	return a->request->timeout_ns == 0 && a->request->deadline_ns == 0;
+	return a->request->timeout_ns == 0;
 }
 
 /* Does it need to know of all holders?  Then dead ones must be cleared away first. */
@@ -335,15 +335,6 @@ static int acquire_once(struct acquire *a, bool *advanced)
 	return 0;
 }
 
-static int64_t deadline_of(const struct lockshm_request *q, const struct lockshm *s, int64_t now)
-{
-	if (q->deadline_ns == LOCKSHM_FOREVER)
-		return INT64_MAX;
-	if (q->deadline_ns)
-		return q->deadline_ns + s->clock_offset;
-	return q->timeout_ns == LOCKSHM_FOREVER ? INT64_MAX : now + q->timeout_ns;
-}
-
 int acquire_try(struct acquire *a)
 {
 	bool advanced = false;
@@ -367,7 +358,7 @@ void acquire_begin(struct acquire *a, struct participant *self, const struct loc
 	a->exclusive = q->mode == LOCKSHM_EXCLUSIVE;
 	a->ttl_ns = q->ttl_ns;
 	a->begun = segment_now(s);
-	a->deadline = deadline_of(q, s, a->begun);
+	a->deadline = q->timeout_ns == LOCKSHM_FOREVER ? INT64_MAX : a->begun + q->timeout_ns;
 	if (given)
 		a->id = given->id;
 	else

@@ -29,8 +29,8 @@ int acquire_local(struct lockshm *s, const struct lockshm_request *q, const stru
 int acquire_if_free(struct participant *self, const struct lockshm_request *q, const struct known_key *given,
 		    struct hold *h);
 
-/* Off the straight line of the fast path: @q has a tag, a deadline_ns or a report.  Is that a report of the library's size
- * and nothing else? */
+/* Off the straight line of the fast path: @q has a tag or a report.  Is that a report of the library's size and nothing
+ * else? */
 MUST_CHECK bool report_is_plain(const struct lockshm_request *q);
 
 /* Is @newest, which a tail named, a reader in time at @now, whose owner lives?  Only too strict: the clock was read

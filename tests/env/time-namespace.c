@@ -80,28 +80,6 @@ static void all(struct subject *a, struct subject *b)
 	booked(b, a);
 }
 
-/* An absolute deadline is a time of the caller's own clock; the latest one is no earlier there than here. */
-static int endless_deadline(void)
-{
-	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
-
-	request.key = KEY;
-	request.key_len = strlen(KEY);
-	request.deadline_ns = INT64_MAX;
-	request.flags = LOCKSHM_ROBUST;
-	return lockshm_acquire(my_segment, &request, &my_holds[1]);
-}
-
-static void absolute(struct subject *a, struct subject *b)
-{
-	CHECK_CODE(take(a, LOCKSHM_MS(80), 0), 0);
-	CHECK_CODE(subject_call(b, endless_deadline), LOCKSHM_TOOK_OVER_EXPIRED);
-	CHECK_CODE(subject_release(b, 1), 0);
-	CHECK_CODE(subject_release(a, 0), LOCKSHM_LOST);
-	CHECK_CODE(take(a, LEASE, 0), LOCKSHM_TOOK_OVER_EXPIRED); /* acknowledges */
-	CHECK_CODE(subject_release(a, 0), 0);
-}
-
 /* A process whose children are in another time namespace must not take that for its own. */
 static int shift_children(void *seconds)
 {
@@ -199,8 +177,6 @@ int main(void)
 	all(a, c);
 	all(b, c);
 	all(a, b);
-	absolute(c, a);
-	absolute(c, b);
 	parent_of_others(c);
 	child_of_another_time(c);
 	without_descriptors(c);

@@ -241,8 +241,6 @@ static struct lockshm_request request_of(const struct fuzz_command *c)
 	    (request.ttl_ns == LOCKSHM_FOREVER || request.ttl_ns < LOCKSHM_AUTO_RENEW_TTL_MIN))
 		request.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	request.timeout_ns = c->len & 1 ? 200000 : 0;
-	if (c->len & 2)
-		request.deadline_ns = now_ns() + 100000;
 	return request;
 }
 

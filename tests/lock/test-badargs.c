@@ -123,29 +123,6 @@ static void timeout_above_the_most(struct lockshm_request *q)
 	q->timeout_ns = LOCKSHM_TIME_MAX + 1;
 }
 
-static void deadline_negative(struct lockshm_request *q)
-{
-	q->deadline_ns = -1;
-}
-
-static void deadline_of_the_wall_clock(struct lockshm_request *q)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	q->deadline_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + LOCKSHM_SECONDS(1);
-}
-
-static void deadline_beyond_the_most(struct lockshm_request *q)
-{
-	q->deadline_ns = now_ns() + LOCKSHM_TIME_MAX + LOCKSHM_SECONDS(3600);
-}
-
-static void deadline_almost_forever(struct lockshm_request *q)
-{
-	q->deadline_ns = LOCKSHM_FOREVER - 1;
-}
-
 static void tag_too_long(struct lockshm_request *q)
 {
 	q->tag = long_tag;
@@ -202,10 +179,6 @@ static const struct {
 	{ timeout_negative, LOCKSHM_INVALID, "timeout_ns" },
 	{ timeout_most_negative, LOCKSHM_INVALID, "timeout_ns" },
 	{ timeout_above_the_most, LOCKSHM_INVALID, "timeout_ns" },
-	{ deadline_negative, LOCKSHM_INVALID, "deadline_ns" },
-	{ deadline_of_the_wall_clock, LOCKSHM_INVALID, "is it CLOCK_REALTIME?" },
-	{ deadline_beyond_the_most, LOCKSHM_INVALID, "deadline_ns" },
-	{ deadline_almost_forever, LOCKSHM_INVALID, "deadline_ns" },
 	{ tag_too_long, LOCKSHM_INVALID, "tag" },
 	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
 	{ renew_too_often, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW" },
@@ -285,11 +258,6 @@ START_TEST(acquire_at_the_edges_of_the_ranges)
 			ck_code(lockshm_acquire(seg, &request, &hold), 0);
 			ck_assert_int_ge(lockshm_release(&hold, 0), 0);
 		}
-	request.deadline_ns = now_ns() + LOCKSHM_TIME_MAX;
-	ck_code(lockshm_acquire(seg, &request, &hold), 0);
-	ck_assert_int_ge(lockshm_release(&hold, 0), 0);
-	request.deadline_ns = LOCKSHM_FOREVER;
-	ck_code(lockshm_acquire(seg, &request, &hold), 0);
 }
 END_TEST
 

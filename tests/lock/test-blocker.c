@@ -154,14 +154,14 @@ START_TEST(timeout_names_no_dead_reader)
 }
 END_TEST
 
-START_TEST(deadline_in_the_past_names_the_holder)
+START_TEST(time_out_of_no_time_names_the_holder)
 {
 	struct agent *a = named("import");
 	struct lockshm_request request = request_for("k", X);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	ck_code(takes(a, X, 0, ""), 0);
-	request.deadline_ns = 1;
+	request.timeout_ns = 1;
 	request.report = &report;
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_TIMEOUT);
 	names(a, LOCKSHM_HOLDING, X, "import", "");
@@ -169,7 +169,7 @@ START_TEST(deadline_in_the_past_names_the_holder)
 END_TEST
 
 /* Nor does a dead one keep the lock. */
-START_TEST(deadline_in_the_past_names_no_dead_reader)
+START_TEST(time_out_of_no_time_names_no_dead_reader)
 {
 	struct agent *a = named("oldest"), *b = named("newest");
 	struct lockshm_request request = request_for("k", X);
@@ -178,7 +178,7 @@ START_TEST(deadline_in_the_past_names_no_dead_reader)
 	ck_code(takes(a, S, 0, ""), 0);
 	ck_code(takes(b, S, 0, ""), 0);
 	agent_kill(b);
-	request.deadline_ns = 1;
+	request.timeout_ns = 1;
 	request.report = &report;
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_TIMEOUT);
 	names(a, LOCKSHM_HOLDING, S, "oldest", "");
@@ -300,8 +300,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, timeout_names_the_holder);
 	tcase_add_test(tc, newest_living_reader_is_named);
 	tcase_add_test(tc, timeout_names_no_dead_reader);
-	tcase_add_test(tc, deadline_in_the_past_names_the_holder);
-	tcase_add_test(tc, deadline_in_the_past_names_no_dead_reader);
+	tcase_add_test(tc, time_out_of_no_time_names_the_holder);
+	tcase_add_test(tc, time_out_of_no_time_names_no_dead_reader);
 	tcase_add_test(tc, booked_beyond_its_time_names_that_holder);
 	tcase_add_test(tc, cooldown_is_named);
 	tcase_add_test(tc, nothing_is_named_otherwise);

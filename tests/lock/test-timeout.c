@@ -57,37 +57,6 @@ START_TEST(timeout_of_a_nanosecond_is_a_timeout)
 }
 END_TEST
 
-START_TEST(deadline_replaces_timeout)
-{
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	lockshm_hold_t hold;
-	int64_t deadline = now_ns() + LOCKSHM_MS(30);
-
-	holder();
-	request.timeout_ns = LOCKSHM_FOREVER;
-	request.deadline_ns = deadline;
-	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_TIMEOUT);
-	ck_assert_int_ge(now_ns(), deadline);
-	ck_assert_int_lt(now_ns(), deadline + LOCKSHM_SECONDS(1));
-}
-END_TEST
-
-START_TEST(deadline_in_the_past_tries_once)
-{
-	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
-	lockshm_hold_t hold;
-	int code;
-
-	request.deadline_ns = 1;
-	ck_code(lockshm_acquire(seg, &request, &hold), 0);
-	ck_code(lockshm_release(&hold, 0), 0);
-	holder();
-	code = lockshm_acquire(seg, &request, &hold);
-	ck_assert_msg(code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY, "%s", outcome_name(code));
-	check_only_holder();
-}
-END_TEST
-
 START_TEST(shared_waiter_times_out_too)
 {
 	struct agent *h = holder(), *r = agent_start();
@@ -223,8 +192,6 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, timeout_ends_the_wait_in_time, 1, 4);
 	tcase_add_loop_test(tc, timeout_ends_the_wait_in_time, 150, 151); /* beyond the safety slice */
 	tcase_add_test(tc, timeout_of_a_nanosecond_is_a_timeout);
-	tcase_add_test(tc, deadline_replaces_timeout);
-	tcase_add_test(tc, deadline_in_the_past_tries_once);
 	tcase_add_test(tc, shared_waiter_times_out_too);
 	tcase_add_test(tc, wait_without_bound_outlasts_the_safety_slice);
 	tcase_add_test(tc, stopped_process_does_not_delay_others_timeouts);

@@ -64,14 +64,12 @@ static bool spoil(struct lockshm_request *q, int n)
 	case 12: q->ttl_ns = LOCKSHM_TIME_MAX + 1; return true;
 	case 13: q->timeout_ns = -1; return true;
 	case 14: q->timeout_ns = LOCKSHM_TIME_MAX + 1; return true;
-	case 15: q->deadline_ns = -1; return true;
-	case 16: q->deadline_ns = now_ns() + 2 * LOCKSHM_TIME_MAX; return true;
-	case 17: q->tag = tag; return true;
-	case 18: q->max_hold_ns = -1; return true;
-	case 19: q->max_hold_ns = LOCKSHM_SECONDS(1); return true;
-	case 20: q->redis_policy = 9; return true;
-	case 21: q->redis_policy = LOCKSHM_REDIS_WAIT; return true;
-	case 22: q->report = (struct lockshm_report *)(void *)key_long; return true;
+	case 15: q->tag = tag; return true;
+	case 16: q->max_hold_ns = -1; return true;
+	case 17: q->max_hold_ns = LOCKSHM_SECONDS(1); return true;
+	case 18: q->redis_policy = 9; return true;
+	case 19: q->redis_policy = LOCKSHM_REDIS_WAIT; return true;
+	case 20: q->report = (struct lockshm_report *)(void *)key_long; return true;
 	default: return false;
 	}
 }

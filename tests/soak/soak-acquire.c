@@ -96,8 +96,6 @@ void ops_any_request(struct soak_thread *t, struct lockshm_request *q, struct hi
 	r->mode = (uint8_t)q->mode;
 	r->ns = q->ttl_ns;
 	r->deadline = history_now() + q->timeout_ns;
-	if (q->timeout_ns && soak_one_in(&t->random, 4))
-		q->deadline_ns = r->deadline;
 }
 
 static void cancellable(struct soak_thread *t, struct lockshm_request *q, const struct history_record *r)

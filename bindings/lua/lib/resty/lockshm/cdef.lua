@@ -96,7 +96,6 @@ struct lockshm_request {
     unsigned flags;
     int64_t ttl_ns;
     int64_t timeout_ns;
-    int64_t deadline_ns;
     const char *tag;
     lockshm_canceller_t *canceller;
     struct lockshm_report *report;
@@ -275,7 +274,7 @@ M.layout = {
     ["struct lockshm_previous"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
     ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, age_ns = 24, expires_in_ns = 32, name = 40, tag = 56, reserved = 88, } },
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
-    ["struct lockshm_request"] = { 96, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, deadline_ns = 48, tag = 56, canceller = 64, report = 72, redis_policy = 80, max_hold_ns = 88, } },
+    ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
     ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
