@@ -433,9 +433,6 @@ START_TEST(wrong_calls)
 	m[0].keys[2].len = LOCKSHM_KEY_MAX + 1;
 	ck_code(batch_acquire(loop, &m[0]), LOCKSHM_KEY_TOO_LONG);
 	batch_of(&m[0], "abc");
-	m[0].common.ttl_ns = m[0].common.timeout_ns = LOCKSHM_FOREVER;
-	ck_code(batch_acquire(loop, &m[0]), LOCKSHM_INVALID);
-	batch_of(&m[0], "abc");
 	m[0].common.flags = LOCKSHM_GLOBAL;
 	ck_code(batch_acquire(loop, &m[0]), LOCKSHM_INVALID);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
