@@ -59,12 +59,13 @@ nobase_dist_doc_DATA += \
 man3_sources = \
 	%D%/header-to-man.awk \
 	%D%/man/examples/lockshm_acknowledge.c \
+	%D%/man/examples/lockshm_acknowledge_of.c \
 	%D%/man/examples/lockshm_acquire.c \
 	%D%/man/examples/lockshm_acquire_many.c \
 	%D%/man/examples/lockshm_bridge_stat.c \
 	%D%/man/examples/lockshm_cancel.c \
 	%D%/man/examples/lockshm_create.c \
-	%D%/man/examples/lockshm_each_lock.c \
+	%D%/man/examples/lockshm_list_open.c \
 	%D%/man/examples/lockshm_lock.c \
 	%D%/man/examples/lockshm_loop_acquire.c \
 	%D%/man/examples/lockshm_loop_cancel.c \

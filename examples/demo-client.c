@@ -21,15 +21,24 @@ struct queue {
 	pid_t holder, last_waiter;
 };
 
-static int note_queue(const struct lockshm_lock_info *lock, void *arg)
+static struct queue queue_of(lockshm_t *segment, const char *key)
 {
-	struct queue *q = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	struct queue q = { 0 };
+	lockshm_list_t *list;
 
-	q->holders = lock->holders;
-	q->waiters = lock->waiters;
-	q->holder = lock->holders ? lock->requests[0]->pid : 0;
-	q->last_waiter = lock->waiters ? lock->requests[lock->holders + lock->waiters - 1]->pid : 0;
-	return 0;
+	if (lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, LOCKSHM_KEY(key)) < 0)
+		fail("cannot look at %s", key);
+	while (lockshm_list_next(list, &row) == 1) {
+		q.holders = row.holders;
+		q.waiters = row.waiters;
+		if (row.request.state == LOCKSHM_WAITING)
+			q.last_waiter = row.request.pid;
+		else if (row.request.state && !q.holder)
+			q.holder = row.request.pid;
+	}
+	lockshm_list_close(list);
+	return q;
 }
 
 static lockshm_t *open_segment(const char *name)
@@ -50,8 +59,7 @@ static struct queue await_queue(lockshm_t *segment, const char *key, size_t hold
 	pid_t parent;
 
 	while (now_ns() < deadline) {
-		if (lockshm_show_lock(segment, LOCKSHM_KEY(key), note_queue, &q) < 0)
-			fail("cannot look at %s", key);
+		q = queue_of(segment, key);
 		if (q.holders == holders && q.waiters == waiters &&
 		    (waiters == 0 || process_state(q.last_waiter, &parent) == 'S'))
 			return q;

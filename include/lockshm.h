@@ -65,7 +65,7 @@
  *  for some milliseconds, 100 ms after its first move or loop, which makes the kernel report the process' death to others
  *  at once; before that the next holder may wait for 10 ms.  Signals are blocked in both, except those of faults.
  *  "Thread-safe" below means: any number of threads at once, on the same handle; one hold, lock object,
- *  canceller, loop or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
+ *  canceller, loop, listing or array of holds is used by one thread at a time (lockshm_cancel() excepted).  No function is
  *  async-signal-safe unless stated.  pthread_cancel() of a thread inside a call leaves no lock of the library locked;
  *  the thread's holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay
  *  open.
@@ -77,15 +77,13 @@
  * STRUCTS
  *  A struct begins with its size and grows at its end, so a program works with a library that is older or newer than
  *  the header it was compiled with.  0 in a field that was added later means the behaviour without it.
- *   - Input (request, create_options, marks): start from the initialiser, which sets size.  Fields that a smaller
+ *   - Input (request, create_options): start from the initialiser, which sets size.  Fields that a smaller
  *     struct lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise
  *     LOCKSHM_INVALID.
- *   - Output (report, outcome, stat, bridge_stat): only size has to be set, once; the initialiser does it, and the calls
- *     keep it.  They store 0 into fields unknown to the library.
- *   - Arguments of callbacks (..._info): the library sets size, to that of its own struct.  A field that
- *     reaches beyond size is one that the library does not have.  Several are passed as an array of pointers.
- *   - Frozen: key, error, previous and blocker have no size and grow into their reserved words only; those of a key
- *     have to be 0, the others are 0.
+ *   - Output (report, outcome, row, stat, bridge_stat): nothing but size has to be set, once; the initialiser does it.
+ *     The calls keep size, and store 0 into fields unknown to the library.
+ *   - Frozen: key, error, previous, blocker and host_lease have no size and grow into their reserved words only; those of
+ *     a key have to be 0, the others are 0.
  *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or
  *  written.
  *
@@ -113,6 +111,13 @@ extern "C" {
 #define LOCKSHM_CAST_(type, value) ((type)(value))
 #endif
 
+/* An output struct: nothing but its size is set, and no compiler asks for the other members. */
+#ifdef __cplusplus
+#define LOCKSHM_SIZED_(type) [] { struct type sized = {}; sized.size = sizeof(sized); return sized; }()
+#else
+#define LOCKSHM_SIZED_(type) { .size = sizeof(struct type) }
+#endif
+
 /** On calls whose result says what is held or open from now on: compilers warn where it is ignored. */
 #ifdef __GNUC__
 #define LOCKSHM_MUST_CHECK __attribute__((warn_unused_result))
@@ -136,12 +141,15 @@ extern "C" {
 #define LOCKSHM_THREAD_NAME_MAX 15
 /** Most keys in one lockshm_acquire_many(). */
 #define LOCKSHM_MANY_MAX 64
+/** Longest value of a host lease in Redis, and longest sentence of an error, without the closing NUL. */
+#define LOCKSHM_REDIS_VALUE_MAX 39
+#define LOCKSHM_MESSAGE_MAX 255
 /** Longest segment name, without the leading slash. */
 #define LOCKSHM_NAME_MAX 200
 
 /**
  * A key that is a C string, as the two arguments "bytes, length":
- * lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, arg).  Without the closing NUL, which sizeof would count: a
+ * lockshm_end_hold(segment, LOCKSHM_KEY("job"), token).  Without the closing NUL, which sizeof would count: a
  * different key.  @string is evaluated twice.
  */
 #define LOCKSHM_KEY(string) (string), LOCKSHM_STRLEN_(string)
@@ -214,7 +222,7 @@ struct lockshm_error {
 	int sys_errno;    /**< errno of the refused system call, or 0 */
 	int table;        /**< enum lockshm_table with LOCKSHM_FULL, else 0 */
 	uint32_t reserved[5]; /**< 0 */
-	char message[256]; /**< what is wrong and what to do */
+	char message[LOCKSHM_MESSAGE_MAX + 1]; /**< what is wrong and what to do */
 };
 
 /** An open segment.  Opaque; made by lockshm_open() or lockshm_create(). */
@@ -276,12 +284,13 @@ struct lockshm_blocker {
 	int mode;              /**< enum lockshm_mode */
 	int32_t pid;           /**< as seen in its own pid namespace; 0 = no longer known */
 	int32_t tid;
-	uint64_t token;        /**< as lockshm_show_lock() gives it: of a hold; of a wait its ticket */
+	uint64_t token;        /**< result of lockshm_token() for a hold; 0 = none (yet) */
+	uint64_t ticket;       /**< its number in the queue, by which later ones are larger; on this host alone a hold's token */
 	int64_t age_ns;        /**< since the grant, or since the wait began */
 	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
 	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of its thread, when that took its first lock in the segment */
 	char tag[LOCKSHM_TAG_MAX + 2];
-	uint64_t reserved[4];  /**< 0 */
+	uint64_t reserved[3];  /**< 0 */
 };
 
 /**
@@ -304,7 +313,7 @@ struct lockshm_report {
 };
 #define LOCKSHM_REPORT_INIT                                                                                            \
 	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" },           \
-	  { 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
+	  { 0, 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
 
 /** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
 struct lockshm_request {
@@ -579,7 +588,7 @@ int lockshm_current(lockshm_t *segment);
  * ended by an operator, the key gets a damage mark: what the lock protects may be torn.  Inside begins when the call
  * that acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release
  * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
- * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_marks().  A plain acquire
+ * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_of().  A plain acquire
  * returns 0, and its report and lockshm_previous() have the mark.  A mark keeps its key in the segment.  Without
  * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
  *
@@ -1206,23 +1215,6 @@ enum lockshm_request_state {
 	LOCKSHM_BARGEABLE = 5 /**< released with LOCKSHM_BARGE, barge window open; has no owner */
 };
 
-/** One live request of a queue. */
-struct lockshm_request_info {
-	size_t size; /**< of the library's struct */
-	int state;             /**< enum lockshm_request_state; LOCKSHM_WAITING also while it waits for the host's lease */
-	int mode;              /**< enum lockshm_mode */
-	int32_t pid;           /**< as seen in its own pid namespace */
-	int32_t tid;
-	int alive;             /**< 1 = its owner lives; 0 = its owner died, and the next request will reap it */
-	uint64_t token;        /**< of a hold; of a wait its ticket: the token it will have */
-	int64_t age_ns;        /**< since the grant, or since the wait began */
-	int64_t expires_in_ns; /**< of a hold; negative = overdue; LOCKSHM_FOREVER = strict, or waiting */
-	char tag[LOCKSHM_TAG_MAX + 2];
-	int global;            /**< LOCKSHM_GLOBAL: 0 = no; 1 = waits for the host's lease; 2 = holds under it */
-	uint64_t global_token; /**< result of lockshm_token() for it; 0 = none yet */
-	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of its thread, when that took its first lock in the segment */
-};
-
 /** State of this host's lease of one key in Redis. */
 enum lockshm_host_lease_state {
 	LOCKSHM_HOST_LEASE_NONE = 2,
@@ -1233,115 +1225,122 @@ enum lockshm_host_lease_state {
 	LOCKSHM_HOST_LEASE_LOST = 7
 };
 
-/** The host's lease of one key. */
-struct lockshm_host_lease_info {
-	size_t size; /**< of the library's struct */
-	int state;             /**< enum lockshm_host_lease_state */
+/** This host's lease of one key in Redis.  Frozen. */
+struct lockshm_host_lease {
+	int state;             /**< enum lockshm_host_lease_state; 0 = this host has asked for none yet: all fields are 0 */
 	int mode;              /**< enum lockshm_mode; 0 = none */
 	int64_t remaining_ns;  /**< HELD and CLOSING: how long it is valid without renewal */
 	int64_t blocked_ns;    /**< ACQUIRING: longest time until the lease can be free; negative = not known */
 	uint64_t next_token;   /**< token of the next hold, if the range lasts */
 	uint64_t local_grants; /**< holds granted under this lease so far */
 	uint64_t other_hosts_waiting; /**< other hosts that wait, as last reported */
-	char value[40];        /**< the value in Redis, that of the last lease if there is none now */
-	char why[256];         /**< why the last try failed, "" if it did not; ends with the host in the way,
+	int64_t why_age_ns;    /**< how long ago the try of @why began: what it says may be over; 0 without @why */
+	char value[LOCKSHM_REDIS_VALUE_MAX + 1]; /**< the value in Redis, that of the last lease if there is none now */
+	char why[LOCKSHM_MESSAGE_MAX + 1]; /**< why the last try failed, "" if it did not; ends with the host in the way,
 				*   if one is known: "another host holds it: web-2 (9b1b6a9d2f0c4e57)" */
-	int64_t why_age_ns;    /**< how long ago that try began: what it says may be over; 0 without @why */
+	uint64_t reserved[4];  /**< 0 */
 };
 
-/** One lock. */
-struct lockshm_lock_info {
-	size_t size; /**< of the library's struct */
-	const unsigned char *key; /**< its first bytes, up to LOCKSHM_KEY_SHOWN_MAX, and no part of a UTF-8 character;
-				   *   valid during the callback */
-	size_t key_shown;         /**< bytes at @key */
-	size_t key_len;           /**< whole length */
-	int mode;                 /**< enum lockshm_mode of the holders; 0 = not held */
-	int damaged;              /**< 1 = it has a damage mark: an unacknowledged OWNER_DIED or TOOK_OVER_EXPIRED */
-	struct lockshm_previous previous; /**< the holder that left the damage mark */
-	size_t holders;           /**< requests[0] .. requests[holders-1]: holding, cooling or bargeable, oldest first */
-	size_t waiters;           /**< the following ones, in the order in which they will be granted */
-	const struct lockshm_request_info *const *requests; /**< valid during the callback */
-	const struct lockshm_host_lease_info *lease; /**< this host's in Redis, NULL = none yet; valid during the callback */
-	uint64_t global;          /**< 1 = the segment makes every request for it global, see lockshm_create() */
-	uint64_t id;              /**< names the key in this segment where @key is not all of it: lockshm_end_hold_of() */
-	uint64_t known;           /**< 1 = the segment remembers a request for it; idle keys give way to new ones */
+/** What a listing is of. */
+enum lockshm_list_of {
+	LOCKSHM_LIST_KEY = 2,     /**< the key @key, also if it is idle, or unknown to the segment */
+	LOCKSHM_LIST_BUSY = 3,    /**< keys that are held, awaited, cooling, bargeable or damaged */
+	LOCKSHM_LIST_KNOWN = 4,   /**< every key that the segment remembers, idle ones too */
+	LOCKSHM_LIST_OWNERS = 5,  /**< threads that have an owner slot */
+	LOCKSHM_LIST_SEGMENTS = 6 /**< segments of this machine that the caller may read */
 };
-
-/** Called for each lock; a value other than 0 ends the iteration and becomes the result: a positive one is no code. */
-typedef int (*lockshm_lock_fn)(const struct lockshm_lock_info *lock, void *arg);
 
 /**
- * lockshm_each_lock - visit every lock that is held, awaited, cooling, bargeable or damaged
- * @segment: handle, also a read-only one
- * @fn:      called for each; must not close @segment
- * @arg:     passed to @fn
+ * One row of a listing: a key; a request for that key; an owner; or a segment.  Fields that do not belong to a row are
+ * 0.  Out parameter; start from LOCKSHM_ROW_INIT.
+ */
+struct lockshm_row {
+	size_t size;         /**< sizeof(struct lockshm_row), set by the initialiser */
+	/* A key.  The rows of its requests repeat all but mode and global. */
+	size_t key_len;      /**< whole length */
+	size_t key_shown;    /**< bytes at @key: its first ones, and no part of a UTF-8 character */
+	unsigned char key[LOCKSHM_KEY_SHOWN_MAX];
+	uint64_t id;         /**< names the key in this segment where @key is not all of it: lockshm_end_hold_of() */
+	uint32_t holders;    /**< requests that are holding, cooling or bargeable */
+	uint32_t waiters;
+	int known;           /**< 1 = the segment remembers a request for it; idle keys give way to new ones */
+	int mode;            /**< enum lockshm_mode of the holders; 0 = not held.  Of a request: its own */
+	int global;          /**< 1 = the segment makes every request for it global, see lockshm_create().  Of a request with
+			      *   LOCKSHM_GLOBAL that waits for the host's lease 1, that holds under it 2; else 0 */
+	/* A request, or an owner. */
+	int alive;           /**< 1 = the owner lives; 0 = it died: the next request reaps what it left */
+	struct lockshm_blocker request; /**< as a report has it; state 0 = not the row of a request.  Of an owner pid, tid,
+			      *   name, and the ticket of its wait */
+	/* A key, and its requests. */
+	struct lockshm_previous damage; /**< its damage mark; status 0 = none */
+	struct lockshm_host_lease lease;
+	/* An owner. */
+	uint64_t start_time; /**< of the thread, clock ticks since boot */
+	int exact;           /**< 1 = the kernel itself reports its death; 0 = its death is found by reading /proc */
+	/* A segment. */
+	uid_t uid;
+	gid_t gid;
+	mode_t permissions;
+	char segment[LOCKSHM_NAME_MAX + 8]; /**< its name, with the leading slash */
+};
+#define LOCKSHM_ROW_INIT LOCKSHM_SIZED_(lockshm_row)
+
+/** A listing in progress.  Opaque. */
+typedef struct lockshm_list lockshm_list_t;
+
+/**
+ * lockshm_list_open - begin a listing
+ * @out:     [out] the listing, to be ended by lockshm_list_close(); NULL on failure
+ * @segment: handle, also a read-only one; NULL for LOCKSHM_LIST_SEGMENTS
+ * @what:    enum lockshm_list_of
+ * @key:     LOCKSHM_LIST_KEY: the key, as in a request.  LOCKSHM_LIST_BUSY and _KNOWN: only keys that begin with these
+ *           bytes; NULL = all.  Else NULL
+ * @key_len: bytes; of a beginning LOCKSHM_KEY_SHOWN_MAX at most; 0 for NULL
  *
- * Idle keys that the segment merely remembers are left out.  Allocates.  Does not block.  The argument of @fn is valid
- * during the call only.
+ * Of keys there is a row for each, and after it one for each of its requests: holders, oldest first, then waiters in the
+ * order in which they will be granted.  Key and requests are those of one instant, at which lockshm_list_next() came to
+ * the key; those of another key are of a later one.  A key that is held, awaited or damaged during the whole listing is
+ * in it once.  The memory in use is bounded by the longest queue, and for segments by their number.  The listing keeps
+ * the mapping of the segment: lockshm_close() does not harm it.  Allocates.  Does not block.
  *
- * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID; LOCKSHM_NO_MEMORY.
- * Thread-safe.
+ *     struct lockshm_row row = LOCKSHM_ROW_INIT;
+ *     status = lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, LOCKSHM_KEY("job"));
+ *     while (status == 0 && lockshm_list_next(list, &row) == 1)
+ *             if (row.request.state) printf("pid %d\n", (int)row.request.pid);
+ *     lockshm_list_close(list);
+ *
+ * Return: 0; LOCKSHM_INVALID (also for a key where there is none to give, or none where one is needed);
+ *         LOCKSHM_KEY_TOO_LONG; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM (LOCKSHM_LIST_SEGMENTS: /dev/shm cannot be read).
+ * Thread-safe.  In a child made by fork() the listing goes on, apart from the parent's.
  * Since: 0.1
  */
-int lockshm_each_lock(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
+int lockshm_list_open(lockshm_list_t **out, lockshm_t *segment, int what, const void *key,
+		      size_t key_len) LOCKSHM_MUST_CHECK;
 
 /**
- * lockshm_show_lock - visit one lock, also if it is idle or unknown (then with no requests)
- * @segment: handle, also a read-only one
- * @key:     as in a request
- * @key_len: bytes
- * @fn:      called once
- * @arg:     passed to @fn
+ * lockshm_list_next - the next row of a listing
+ * @list: listing
+ * @row:  [out] filled if there is one
  *
  * Allocates.  Does not block.
  *
- * Return: as lockshm_each_lock(); LOCKSHM_INVALID also for an empty key; LOCKSHM_KEY_TOO_LONG.
- * Thread-safe.
+ * Return: 1 (one row); 0 (the end); LOCKSHM_INVALID (@list is NULL or no listing, or @row); LOCKSHM_NO_MEMORY (call it
+ *         again, or end the listing).
+ * Thread-safe for different listings.
  * Since: 0.1
  */
-int lockshm_show_lock(lockshm_t *segment, const void *key, size_t key_len, lockshm_lock_fn fn, void *arg);
+int lockshm_list_next(lockshm_list_t *list, struct lockshm_row *row) LOCKSHM_MUST_CHECK;
 
 /**
- * lockshm_each_key - visit every key that the segment remembers, idle ones too
- * @segment: handle, also a read-only one
- * @fn:      called for each; must not close @segment
- * @arg:     passed to @fn
- *
- * As lockshm_each_lock(), of which it visits a superset: what a misspelt key may mean.
- *
- * Return: as lockshm_each_lock().
- * Thread-safe.
- * Since: 0.1
- */
-int lockshm_each_key(lockshm_t *segment, lockshm_lock_fn fn, void *arg);
-
-/** One thread that has an owner slot. */
-struct lockshm_owner_info {
-	size_t size; /**< of the library's struct */
-	int32_t pid;
-	int32_t tid;
-	int alive;
-	int exact; /**< 1 = the kernel itself reports its death; 0 = its death is found by reading /proc */
-	uint64_t start_time; /**< of the thread, clock ticks since boot */
-	uint64_t waiting_token; /**< ticket of its wait, or 0 */
-	char name[LOCKSHM_THREAD_NAME_MAX + 1]; /**< of the thread, when it took its first lock in the segment */
-};
-typedef int (*lockshm_owner_fn)(const struct lockshm_owner_info *owner, void *arg);
-
-/**
- * lockshm_each_owner - visit every owner slot in use
- * @segment: handle, also a read-only one
- * @fn:      called for each
- * @arg:     passed to @fn
+ * lockshm_list_close - end a listing, at any row, and free it
+ * @list: listing; NULL is ignored
  *
  * Does not block.
  *
- * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID.
- * Thread-safe.
+ * Thread-safe for different listings.
  * Since: 0.1
  */
-int lockshm_each_owner(lockshm_t *segment, lockshm_owner_fn fn, void *arg);
+void lockshm_list_close(lockshm_list_t *list);
 
 /** Capacities, use, and events since creation.  Start from LOCKSHM_STAT_INIT. */
 struct lockshm_stat {
@@ -1426,32 +1425,6 @@ struct lockshm_bridge_stat {
  */
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 
-/** One segment found by lockshm_each_segment(). */
-struct lockshm_segment_info {
-	size_t size; /**< of the library's struct */
-	const char *name; /**< with the leading slash */
-	int code;         /**< 0, or the reason why it could not be opened */
-	uid_t uid;
-	gid_t gid;
-	mode_t mode;
-	const char *reason;       /**< the sentence for @code */
-	const struct lockshm_stat *stat; /**< NULL if @code is not 0; valid during the callback */
-};
-typedef int (*lockshm_segment_fn)(const struct lockshm_segment_info *info, void *arg);
-
-/**
- * lockshm_each_segment - visit every segment of this machine that the caller may read
- * @fn:  called for each, also for damaged ones and those of other versions
- * @arg: passed to @fn
- *
- * Opens each one read-only.  Allocates.  Does not block.
- *
- * Return: 0; the result of @fn if that was not 0; LOCKSHM_INVALID; LOCKSHM_SYSTEM (/dev/shm cannot be read).
- * Thread-safe.
- * Since: 0.1
- */
-int lockshm_each_segment(lockshm_segment_fn fn, void *arg);
-
 /** Called by lockshm_verify() for each broken invariant: its name ("I3") and a sentence. */
 typedef void (*lockshm_problem_fn)(const char *invariant, const char *text, void *arg);
 
@@ -1476,8 +1449,8 @@ int lockshm_verify(lockshm_t *segment, lockshm_problem_fn fn, void *arg, size_t 
  * @segment: handle
  * @key:     as in a request
  * @key_len: bytes
- * @token:   of the hold: lockshm_token(), or as shown by lockshm_show_lock(), which differs with LOCKSHM_GLOBAL; also
- *           that of a cooldown, which ends then
+ * @token:   of the hold, also that of a cooldown, which ends then: result of lockshm_token(), or as a listing has it.  Of
+ *           a hold that has none, LOCKSHM_LOCAL_ONLY, its ticket
  *
  * The next call of its owner returns LOST.  That does not stop the owner: where it may still write, stop it first, or
  * let the receiver compare tokens.  If the hold is exclusive and its key robust (LOCKSHM_ROBUST) the key gets a damage
@@ -1493,7 +1466,7 @@ int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64
 /**
  * lockshm_end_hold_of - operator: end exactly the hold with @token of the key with @id
  * @segment: handle
- * @id:      as in struct lockshm_lock_info: for a key of which a listing has the first bytes only
+ * @id:      as in struct lockshm_row: for a key of which a listing has the first bytes only
  * @token:   as for lockshm_end_hold()
  *
  * Return: as lockshm_end_hold().
@@ -1502,35 +1475,22 @@ int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64
  */
 int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token);
 
-/** The damage marks that lockshm_acknowledge_marks() clears.  Start from LOCKSHM_MARKS_INIT: all of the segment. */
-struct lockshm_marks {
-	size_t size;           /**< sizeof(struct lockshm_marks), set by the initialiser */
-	const void *key;       /**< that of this key; NULL = of any */
-	size_t key_len;
-	const void *prefix;    /**< those of keys that begin with these bytes; NULL = of any */
-	size_t prefix_len;     /**< up to LOCKSHM_KEY_SHOWN_MAX */
-	int64_t older_than_ns; /**< those left at least that long ago; 0 = any */
-	uint64_t token;        /**< that of the holder with this token, and no newer one of the key; 0 = of any */
-	uint64_t id;           /**< that of the key with this id, see struct lockshm_lock_info; 0 = of any */
-};
-#define LOCKSHM_MARKS_INIT { sizeof(struct lockshm_marks), NULL, 0, NULL, 0, 0, 0, 0 }
-
 /**
- * lockshm_acknowledge_marks - operator: clear damage marks, without taking the locks
+ * lockshm_acknowledge_of - operator: clear a damage mark, without taking the lock
  * @segment: handle
- * @which:   which ones; every condition given must be met; NULL = all
- * @count:   [out] how many were cleared; may be NULL
+ * @id:      of the key, see struct lockshm_row
+ * @token:   of the holder that left the mark: a later mark stays
  *
- * For keys whose data were found good, or do not matter.  A mark that is left during the call may remain.  That of a
- * dead holder is left when a request for the key, an open or lockshm_sweep() finds the death: call that first.  Does
- * not look whether the lock is held: its holder may be repairing.  Does not block; reads every lock once, but with @key.
+ * For a key whose data were found good, or do not matter; a listing has the marks, with their age.  That of a dead holder
+ * is left when a request for the key, an open or lockshm_sweep() finds the death: call that first.  Does not look whether
+ * the lock is held: its holder may be repairing.  Does not block.
  *
- * Return: 0, also if no mark was cleared; LOCKSHM_INVALID (@which: size, a key or prefix with a length that does not
- *         fit it, a negative age); LOCKSHM_KEY_TOO_LONG; LOCKSHM_PERMISSION (read-only handle).
+ * Return: 0; LOCKSHM_NOT_HELD (no holder with that token left a mark, or it is cleared already); LOCKSHM_INVALID;
+ *         LOCKSHM_PERMISSION (read-only handle).
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
+int lockshm_acknowledge_of(lockshm_t *segment, uint64_t id, uint64_t token);
 
 /**
  * lockshm_sweep - free what dead processes left: slots, request records, half-made entries; and ended cooldowns

@@ -30,7 +30,7 @@ function depth_of(text,   opened) {
 	depth += depth_of($0)
 	if (depth > 0 || $0 !~ /[;}]$/)
 		next
-	if (statement !~ /^static inline/ && statement ~ /;$/ && statement !~ /_fn[^a-z]|_info[^a-z]|_party/)
+	if (statement !~ /^static inline/ && statement ~ /;$/ && statement !~ /_fn[^a-z]|_party/)
 		print statement
 	statement = ""
 }' "$work/text" |

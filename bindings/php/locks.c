@@ -224,18 +224,26 @@ static bool holders_of(INTERNAL_FUNCTION_PARAMETERS, struct lockshm_blocker **ho
 	if (!lk_request_key(&request, key, 1))
 		return false;
 	code = lk_holders(lk_segment_of(ZEND_THIS), request.key, request.key_len, holders, count);
-	if (code < 0)
-		lk_throw_segment(code, NULL);
-	return code == 0;
+	if (code == 0)
+		return true;
+	if (*holders)
+		efree(*holders);
+	lk_throw_segment(code, NULL);
+	return false;
 }
 
 ZEND_METHOD(Lockshm_Locks, isLocked)
 {
+	struct lockshm_blocker *holders;
+	bool held = false;
 	size_t count;
 
-	if (!holders_of(INTERNAL_FUNCTION_PARAM_PASSTHRU, NULL, &count))
+	if (!holders_of(INTERNAL_FUNCTION_PARAM_PASSTHRU, &holders, &count))
 		RETURN_THROWS();
-	RETURN_BOOL(count > 0);
+	for (size_t i = 0; i < count; i++)
+		held |= holders[i].state != LOCKSHM_WAITING;
+	efree(holders);
+	RETURN_BOOL(held);
 }
 
 ZEND_METHOD(Lockshm_Locks, holders)

@@ -131,7 +131,8 @@ namespace Lockshm {
         public function isLocked(string $key): bool;
 
         /**
-         * The holds of a key, oldest first; a cooldown is one with the state "cooling".
+         * The holds of a key, oldest first, then the waits in their order; without those of dead processes.  A
+         * cooldown is one with the state "cooling".
          *
          * @return Holder[]
          */
@@ -342,6 +343,7 @@ namespace Lockshm {
         /** name of its thread */
         public readonly string $name;
         public readonly string $tag;
+        /** 0 = none yet, of a wait */
         public readonly int $token;
         /** seconds since the grant, or since the wait began */
         public readonly float $age;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 0141275b7d013ac8be489af1b3c17fdedb90d4fa */
+ * Stub hash: 4721bd8f48407f0f9a2f6ddecf34b936ec3a9e46 */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()

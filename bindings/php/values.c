@@ -59,64 +59,54 @@ void lk_previous_value(zval *to, const struct lockshm_previous *previous)
 
 /* --- The holds of a key ------------------------------------------------------------------------------- */
 
-struct holder_list {
-	struct lockshm_blocker *holders;
-	size_t room, count;
-};
-
-static void holder_of_request(struct lockshm_blocker *to, const struct lockshm_request_info *request)
+/** Of a live thread, or a cooldown. */
+static bool is_live(const struct lockshm_row *row)
 {
-	*to = (struct lockshm_blocker){
-		.state = request->state,
-		.mode = request->mode,
-		.pid = request->pid,
-		.tid = request->tid,
-		.token = request->token,
-		.age_ns = request->age_ns,
-		.expires_in_ns = request->expires_in_ns,
-	};
-	memcpy(to->name, request->name, sizeof(to->name));
-	memcpy(to->tag, request->tag, sizeof(to->tag));
+	int state = row->request.state;
+
+	return state && (row->alive || (state != LOCKSHM_HOLDING && state != LOCKSHM_WAITING));
 }
 
-/** No memory of the request is taken here: its limit would end the call inside the library. */
-static int list_holders(const struct lockshm_lock_info *lock, void *arg)
+/** Fills @room places at most.  No memory of the request is taken here: its limit would leave the listing open. */
+static int list_holders(struct lk_segment *segment, const void *key, size_t key_len, struct lockshm_blocker *holders,
+			size_t room, size_t *count)
 {
-	struct holder_list *list = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment->handle, LOCKSHM_LIST_KEY, key, key_len);
 
-	list->count = 0;
-	for (size_t i = 0; i < lock->holders; i++) {
-		const struct lockshm_request_info *request = lock->requests[i];
-
-		if (!request->alive && request->state == LOCKSHM_HOLDING)
+	*count = 0;
+	while (code == 0 && (code = lockshm_list_next(list, &row)) == 1) {
+		code = 0;
+		if (!is_live(&row))
 			continue;
-		if (list->count < list->room)
-			holder_of_request(&list->holders[list->count], request);
-		list->count++;
+		if (*count < room)
+			holders[*count] = row.request;
+		++*count;
 	}
-	return 0;
+	lockshm_list_close(list);
+	return code;
 }
 
 /**
- * lk_holders - the holds of a key, oldest first
- * @holders: [out] to be freed by efree(), or NULL to count only
+ * lk_holders - the holds of a key, oldest first, then the waits in their order
+ * @holders: [out] to be freed by efree(), or NULL
  *
- * Return: as lockshm_show_lock().
+ * Return: 0, or the code of the listing.
  */
 int lk_holders(struct lk_segment *segment, const void *key, size_t key_len, struct lockshm_blocker **holders,
 	       size_t *count)
 {
-	struct holder_list list = { NULL, 0, 0 };
-	int code = lockshm_show_lock(segment->handle, key, key_len, list_holders, &list);
+	size_t room;
+	int code = list_holders(segment, key, key_len, NULL, 0, count);
 
-	if (code == 0 && holders) {
-		list.room = list.count + 8;
-		list.holders = safe_emalloc(list.room, sizeof(*list.holders), 0);
-		code = lockshm_show_lock(segment->handle, key, key_len, list_holders, &list);
-		*holders = list.holders;
-		if (list.count > list.room)
-			list.count = list.room;
-	}
-	*count = code == 0 ? list.count : 0;
+	*holders = NULL;
+	if (code < 0)
+		return code;
+	room = *count + 8;
+	*holders = safe_emalloc(room, sizeof(**holders), 0);
+	code = list_holders(segment, key, key_len, *holders, room, count);
+	if (*count > room)
+		*count = room;
 	return code;
 }

@@ -39,11 +39,12 @@ static void end_holds(struct bridge *b, uint32_t i, uint64_t epoch)
 	for (k = 0; k < b->snap.n; k++) {
 		const struct snapshot_request *seen = &b->snap.requests[k];
 		const struct shm_request *r = &b->s->requests[seen->index];
+		uint64_t grant = load_acquire(&r->host_grant);
 
 		if ((word_holds(seen->word) || word_is(seen->word, REQUEST_COOLING)) &&
 		    request_needs_lease(load_acquire32(&r->flags), i) &&
-		    host_grant_is(load_acquire(&r->host_grant), epoch))
-			(void)lockshm_end_hold(b->s, key, len, b->s->token_base + seen->ticket);
+		    host_grant_is(grant, epoch))
+			(void)lockshm_end_hold(b->s, key, len, host_grant_fence(grant));
 	}
 }
 

@@ -130,20 +130,19 @@ const char *limit_of(int cause)
 	}
 }
 
-static int offer_segment(const struct lockshm_segment_info *info, void *arg)
-{
-	nearest_offer(arg, info->name + 1, strlen(info->name + 1));
-	return 0;
-}
-
 /** "; did you mean 'shop'?" where there is no segment of that name, to be freed. */
 static char *nearest_segment(int code)
 {
 	const char *name = segment_name && *segment_name == '/' ? segment_name + 1 : segment_name;
 	struct nearest nearest = nearest_to(name, name && code == LOCKSHM_NO_SEGMENT ? strlen(name) : 0);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
 
-	if (nearest.len)
-		(void)lockshm_each_segment(offer_segment, &nearest);
+	if (nearest.len && lockshm_list_open(&list, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0) == 0) {
+		while (lockshm_list_next(list, &row) == 1)
+			nearest_offer(&nearest, row.segment + 1, strlen(row.segment + 1));
+		lockshm_list_close(list);
+	}
 	return nearest_text(&nearest, "");
 }
 

@@ -47,11 +47,12 @@ static bool end_request(struct lockshm *s, uint32_t index, uint32_t i, uint64_t 
 	}
 }
 
-/* Is @token that of the hold in this segment, or the one across hosts that its owner has? */
+/* Is @token that of lockshm_token()?  A hold that has none, on this host only, is found by its ticket. */
 static bool has_token(const struct lockshm *s, const struct snapshot_request *r, uint64_t token)
 {
-	return r->ticket == token - s->token_base ||
-	       (r->flags & REQUEST_GLOBAL && host_grant_fence(r->host_grant) == token);
+	uint64_t global = r->flags & REQUEST_GLOBAL ? host_grant_fence(r->host_grant) : 0;
+
+	return token == (global ? global : segment_token(s, r->ticket));
 }
 
 /* 0, LOCKSHM_NOT_HELD, or LOCKSHM_NO_MEMORY. */
@@ -115,19 +116,14 @@ LOCKSHM_EXPORT int lockshm_end_hold(lockshm_t *segment, const void *key, size_t 
 
 LOCKSHM_EXPORT int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token)
 {
-	uint32_t i;
+	struct identity found;
+	uint32_t i, tried = 0;
 	int err;
 
 	if (!segment_valid(segment) || id == 0 || token == 0)
 		return LOCKSHM_INVALID;
 	err = may_end(segment);
-	for (i = 0; !err && i < segment->n_locks; i++) {
-		const struct shm_entry *e = &segment->entries[i];
-		/* Of two keys, if the entry is given to another one meanwhile: it is compared again before a hold is ended. */
-		struct identity found = { { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) }, load_relaxed(&e->key_len) };
-
-		if (found.id[0] != id || found.len == 0)
-			continue;
+	while (!err && (i = table_next_of(segment, id, &tried, &found)) != ENTRY_NONE) {
 		err = end_in_entry(segment, i, &found, token);
 		if (err != LOCKSHM_NOT_HELD)
 			return err;

@@ -34,7 +34,9 @@ bool blocker_take(const struct lockshm *s, struct qpos at, struct lockshm_blocke
 	out->pid = who.pid;
 	out->tid = who.tid;
 	memcpy(out->name, who.name, sizeof(out->name));
-	out->token = segment_token(s, r.ticket);
+	out->ticket = segment_token(s, r.ticket);
+	if (out->state != LOCKSHM_WAITING)
+		out->token = r.flags & REQUEST_GLOBAL ? host_grant_fence(r.host_grant) : out->ticket;
 	out->age_ns = snapshot_age(s, &r);
 	out->expires_in_ns = snapshot_expires_in(s, &r);
 	return true;

@@ -60,6 +60,24 @@ uint32_t table_lookup(const struct lockshm *s, const struct identity *id)
 	return likely(found != ENTRY_NONE) ? found : scan_window(s, table_second_bucket(s, id->id), id);
 }
 
+uint32_t table_next_of(const struct lockshm *s, uint64_t id, uint32_t *tried, struct identity *found)
+{
+	uint64_t begin[2] = { id, 0 };
+	uint32_t bucket = table_bucket(s, begin);
+
+	while (*tried < s->n_locks) {
+		uint32_t i = window_slot(s, bucket, (*tried)++);
+		const struct shm_entry *e = &s->entries[i];
+
+		/* Of two keys, if the entry is given to another one meanwhile: then entry_is() is false. */
+		*found = (struct identity){ { load_relaxed(&e->id[0]), load_relaxed(&e->id[1]) },
+					    load_relaxed(&e->key_len) };
+		if (found->id[0] == id && found->len != 0)
+			return i;
+	}
+	return ENTRY_NONE;
+}
+
 /*
  * The first entry in the key's bucket whose tag matches, else the result of a look-up.  No branch depends on the slot
  * within the bucket: it is unpredictable, and a mispredicted branch keeps the processor from running ahead to the next

@@ -48,6 +48,10 @@ static inline uint32_t window_slot(const struct lockshm *s, uint32_t bucket, uin
 /* The entry of a key, ENTRY_NONE if it has none. */
 uint32_t table_lookup(const struct lockshm *s, const struct identity *id);
 
+/* The next entry of a key whose identity begins with @id, for operators: they have no more of a long key.  *@tried is 0 at
+ * first.  Reads the table once; ENTRY_NONE = no more.  The entry may be given to another key after @found was read. */
+uint32_t table_next_of(const struct lockshm *s, uint64_t id, uint32_t *tried, struct identity *found);
+
 /* The entry of a key, inserted if there is none.  LOCKSHM_FULL, BAD_SEGMENT. */
 MUST_CHECK int table_insert(struct participant *self, const struct identity *id, const void *key, uint32_t *out,
 			    struct lockshm_error *error);

@@ -6,7 +6,6 @@
  * by the token that was read with it, so that a mark left since then stays.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "lockctl/lockctl.h"
 
@@ -24,6 +23,8 @@ static const struct option options[] = {
 };
 
 struct arguments {
+	struct selected which; /**< one key, or none of it set */
+	struct key beginning;  /**< of several: how they begin */
 	char *prefix;
 	uint64_t id;
 	int64_t older_than_ns;
@@ -65,110 +66,101 @@ static void parse(int argc, char **argv, struct arguments *args)
 }
 
 /** The operand KEY, or the conditions. */
-static void select_marks(struct lockshm_marks *marks, struct arguments *args, int argc, char **argv)
+static void finish(struct arguments *args, int argc, char **argv)
 {
-	struct key key;
-
-	marks->id = args->id;
-	if (!args->all && !args->prefix && !args->older && !args->id) {
-		key = args_key(args_operand(argc, argv, "KEY, --id, --all, --prefix or --older-than"), args->escaped);
-		marks->key = key.bytes;
-		marks->key_len = key.len;
-	} else if (args->prefix) {
-		key = args_bytes("--prefix", args->prefix, args->escaped);
-		if (key.len > LOCKSHM_KEY_SHOWN_MAX)
-			usage_error("--prefix has %zu bytes; at most %d", key.len, LOCKSHM_KEY_SHOWN_MAX);
-		marks->prefix = key.bytes;
-		marks->prefix_len = key.len;
-	}
+	args->which.id = args->id;
+	if (!args->all && !args->prefix && !args->older && !args->id)
+		args->which.key =
+			args_key(args_operand(argc, argv, "KEY, --id, --all, --prefix or --older-than"), args->escaped);
+	else if (args->prefix)
+		args->beginning = args_bytes("--prefix", args->prefix, args->escaped);
+	if (args->beginning.len > LOCKSHM_KEY_SHOWN_MAX)
+		usage_error("--prefix has %zu bytes; at most %d", args->beginning.len, LOCKSHM_KEY_SHOWN_MAX);
 	args_end(argc, argv);
-	marks->older_than_ns = args->older_than_ns;
 }
 
-struct found {
-	struct lockshm_previous previous;
-	bool global, known;
-	unsigned char key[LOCKSHM_KEY_SHOWN_MAX];
-	size_t key_len; /**< 0 = @key is not all of it */
-};
-
-static int get_mark(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct found *found = arg;
-
-	found->previous = lock->previous;
-	found->global = lock->global;
-	found->known = lock->known;
-	found->key_len = lock->key_shown == lock->key_len ? lock->key_len : 0;
-	memcpy(found->key, lock->key, lock->key_shown);
-	return 0;
-}
-
-static void print_none(lockshm_t *segment, const struct selected *which, const struct found *found)
+static void print_none(lockshm_t *segment, const struct selected *which, const struct lockshm_row *found)
 {
 	char *unknown = found->known ? NULL : format_unknown(segment, which->key);
 
-	printf("%s%s%s\n", found->previous.status ? "the damage mark has changed meanwhile" : "no damage mark",
+	printf("%s%s%s\n", found->damage.status ? "the damage mark has changed meanwhile" : "no damage mark",
 	       unknown ? ": " : "", unknown ? unknown : "");
 	free(unknown);
 }
 
 /** Also in Redis, which may have it alone: a request may have made the key global. */
-static int clear_remote(lockshm_t *segment, const struct selected *which, const struct found *found, const char *name,
-			bool any_owner)
+static int clear_remote(lockshm_t *segment, const struct arguments *args, const struct lockshm_row *found, const char *name)
 {
-	struct key key = which->id ? (struct key){ found->key, found->key_len } : which->key;
+	bool whole = found->key_shown == found->key_len;
+	struct key key = args->which.id ? (struct key){ found->key, whole ? found->key_len : 0 } : args->which.key;
 
 	if (key.len)
-		return remote_ack(segment, name, key, any_owner);
+		return remote_ack(segment, name, key, args->any_owner);
 	if (!found->global)
 		return EXIT_OK;
 	message("not cleared in Redis: that needs the whole KEY");
 	return EXIT_FAILED;
 }
 
-/** If Redis is out of reach, that fails only where the damage may be there. */
-static int clear_one(lockshm_t *segment, struct lockshm_marks *marks, const char *name, bool any_owner)
+static int clear_mark(lockshm_t *segment, const struct lockshm_row *row)
 {
-	struct selected which = { { marks->key, marks->key_len }, marks->id };
-	struct found found = { .global = false };
-	int code = find_lock(segment, &which, get_mark, &found);
-	size_t count = 0;
-	int status;
-	char *text;
-
-	if (code == LOCKSHM_NOT_HELD)
-		return unknown_id(which.id);
-	marks->token = found.previous.token;
-	if (code >= 0 && found.previous.status)
-		code = lockshm_acknowledge_marks(segment, marks, &count);
-	if (code < 0)
-		return failed(code, NULL);
-	if (count) {
-		text = format_previous(&found.previous);
-		printf("cleared: %s\n", text);
-		free(text);
-	} else {
-		print_none(segment, &which, &found);
-	}
-	status = clear_remote(segment, &which, &found, name, any_owner);
-	return count && !found.global ? EXIT_OK : status;
+	return row->damage.status ? lockshm_acknowledge_of(segment, row->id, row->damage.token) : LOCKSHM_NOT_HELD;
 }
 
-static int clear_all(lockshm_t *segment, const struct lockshm_marks *marks)
+static void print_cleared(const struct lockshm_row *found)
 {
-	size_t count;
-	int code = lockshm_acknowledge_marks(segment, marks, &count);
+	char *text = format_previous(&found->damage);
 
+	printf("cleared: %s\n", text);
+	free(text);
+}
+
+/** If Redis is out of reach, that fails only where the damage may be there. */
+static int clear_one(lockshm_t *segment, const struct arguments *args, const char *name)
+{
+	struct lock lock = LOCK_INIT;
+	int code = find_lock(segment, &args->which, &lock), status;
+	bool cleared;
+
+	lock_free(&lock);
+	if (code < 0)
+		return code == LOCKSHM_NOT_HELD ? unknown_id(args->which.id) : failed(code, NULL);
+	code = clear_mark(segment, &lock.row);
+	cleared = code == 0;
+	if (code < 0 && code != LOCKSHM_NOT_HELD)
+		return failed(code, NULL);
+	if (cleared)
+		print_cleared(&lock.row);
+	else
+		print_none(segment, &args->which, &lock.row);
+	status = clear_remote(segment, args, &lock.row, name);
+	return cleared && !lock.row.global ? EXIT_OK : status;
+}
+
+static int clear_several(lockshm_t *segment, const struct arguments *args)
+{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	size_t cleared = 0;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_BUSY, args->beginning.bytes, args->beginning.len);
+
+	while (code >= 0 && (code = lockshm_list_next(list, &row)) == 1) {
+		if (row.request.state || row.damage.age_ns < args->older_than_ns)
+			continue;
+		code = clear_mark(segment, &row);
+		cleared += code == 0;
+		if (code == LOCKSHM_NOT_HELD)
+			code = 0;
+	}
+	lockshm_list_close(list);
 	if (code < 0)
 		return failed(code, NULL);
-	printf("cleared: %zu\n", count);
+	printf("cleared: %zu\n", cleared);
 	return EXIT_OK;
 }
 
 int lockctl_ack(int argc, char **argv)
 {
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	struct arguments args = { .prefix = NULL };
 	lockshm_t *segment;
 	const char *name;
@@ -176,11 +168,11 @@ int lockctl_ack(int argc, char **argv)
 
 	parse(argc, argv, &args);
 	name = args_segment(argc, argv);
-	select_marks(&marks, &args, argc, argv);
+	finish(&args, argc, argv);
 	status = open_to_act(&segment, name, args.any_owner);
 	if (status)
 		return status;
-	status = marks.key || marks.id ? clear_one(segment, &marks, name, args.any_owner) : clear_all(segment, &marks);
+	status = args.which.key.bytes || args.which.id ? clear_one(segment, &args, name) : clear_several(segment, &args);
 	lockshm_close(segment);
 	return status;
 }

@@ -11,13 +11,19 @@
 
 #include "lockctl/lockctl.h"
 
+/** A request without a token, which waits or is of this host only, has a ticket. */
+static uint64_t number_of(const struct lockshm_blocker *blocker)
+{
+	return blocker->token ? blocker->token : blocker->ticket;
+}
+
 /** Its owner is not kept, but the tag is. */
 static char *describe_cooldown(const struct lockshm_blocker *blocker)
 {
 	char *age = format_duration(blocker->age_ns), *left = format_duration(blocker->expires_in_ns);
 	char *tag = visible(blocker->tag, strnlen(blocker->tag, LOCKSHM_TAG_MAX));
 	char *text = format_text("cooling down: taken %s ago%s%s%s, token %" PRIu64 ", free in %s", age, *tag ? " by (" : "", tag,
-				 *tag ? ")" : "", blocker->token, left);
+				 *tag ? ")" : "", number_of(blocker), left);
 
 	free(age);
 	free(left);
@@ -31,7 +37,7 @@ static char *describe_owner(const struct lockshm_blocker *blocker)
 	char *owner = format_owner(blocker->pid, blocker->tid, blocker->tag, true);
 	char *age = format_duration(blocker->age_ns);
 	char *name = visible(blocker->name, strnlen(blocker->name, sizeof(blocker->name)));
-	char *text = format_text("by pid %s, token %" PRIu64 "%s%s, for %s", owner, blocker->token,
+	char *text = format_text("by pid %s, token %" PRIu64 "%s%s, for %s", owner, number_of(blocker),
 				 *name ? ", thread " : "", name, age);
 
 	free(owner);
@@ -78,35 +84,35 @@ char *format_blocker(const struct lockshm_blocker *blocker)
 	}
 }
 
-/** The first exclusive request that waits, into the text at @arg. */
-static int describe_writer(const struct lockshm_lock_info *lock, void *arg)
+/** The first exclusive request that waits; to be freed; NULL = none. */
+static char *describe_writer(lockshm_list_t *list)
 {
-	char **text = arg, *owner, *age;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	char *text = NULL, *owner, *age;
 
-	for (size_t i = lock->holders; i < lock->holders + lock->waiters; i++) {
-		const struct lockshm_request_info *request = lock->requests[i];
-
-		if (request->mode != LOCKSHM_EXCLUSIVE || !request->alive)
+	while (!text && lockshm_list_next(list, &row) == 1) {
+		if (row.request.state != LOCKSHM_WAITING || row.request.mode != LOCKSHM_EXCLUSIVE || !row.alive)
 			continue;
-		owner = format_owner(request->pid, request->tid, request->tag, true);
-		age = format_duration(request->age_ns);
-		*text = format_text("; before it an exclusive request waits: pid %s, for %s", owner, age);
+		owner = format_owner(row.request.pid, row.request.tid, row.request.tag, true);
+		age = format_duration(row.request.age_ns);
+		text = format_text("; before it an exclusive request waits: pid %s, for %s", owner, age);
 		free(owner);
 		free(age);
-		return 0;
 	}
-	return 0;
+	return text;
 }
 
 /* The report names a holder, for which a reader does not wait by itself. */
 char *format_writer_ahead(lockshm_t *segment, const struct lockshm_request *request)
 {
 	const struct lockshm_blocker *blocker = &request->report->blocker;
+	lockshm_list_t *list;
 	char *text = NULL;
 
 	if (request->mode != LOCKSHM_SHARED || blocker->state != LOCKSHM_HOLDING || blocker->mode != LOCKSHM_SHARED)
 		return format_text("%s", "");
-	if (lockshm_show_lock(segment, request->key, request->key_len, describe_writer, &text) < 0 || !text)
-		return format_text("; before it an exclusive request waited");
-	return text;
+	if (lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, request->key, request->key_len) == 0)
+		text = describe_writer(list);
+	lockshm_list_close(list);
+	return text ? text : format_text("; before it an exclusive request waited");
 }

@@ -30,15 +30,15 @@ struct wait {
 	enum { NEW, ON_PATH, LEFT } search;
 };
 
-static void add_holder(struct circles *circles, const struct lockshm_request_info *request)
+static void add_holder(struct circles *circles, const struct lockshm_blocker *request)
 {
 	circles->holder = checked(reallocarray(circles->holder, circles->holders + 1, sizeof(*circles->holder)));
 	circles->holder[circles->holders++] =
 		(struct holder){ request->pid, format_owner(request->pid, request->tid, request->tag, true) };
 }
 
-static void add_wait(struct circles *circles, const struct lockshm_lock_info *lock,
-		     const struct lockshm_request_info *request, size_t first)
+static void add_wait(struct circles *circles, const struct lock *lock,
+		     const struct lockshm_blocker *request, size_t first)
 {
 	struct wait *wait;
 	int32_t pid = request->pid;
@@ -48,23 +48,23 @@ static void add_wait(struct circles *circles, const struct lockshm_lock_info *lo
 	memset(wait, 0, sizeof(*wait));
 	wait->pid = pid;
 	wait->owner = format_owner(pid, request->tid, request->tag, true);
-	wait->key = format_key(lock->key, lock->key_shown, lock->key_len);
+	wait->key = format_key(lock->row.key, lock->row.key_shown, lock->row.key_len);
 	wait->first = first;
 	wait->n = circles->holders - first;
 	for (size_t i = 0; i < ANCESTORS && pid > 1; i++)
 		wait->ancestors[i] = pid = process_parent(pid);
 }
 
-void circles_add(struct circles *circles, const struct lockshm_lock_info *lock)
+void circles_add(struct circles *circles, const struct lock *lock)
 {
 	size_t first = circles->holders;
 
 	for (size_t i = 0; i < lock->holders && lock->waiters; i++)
-		if (lock->requests[i]->alive && !strcmp(lock->requests[i]->name, KEEPER_NAME))
-			add_holder(circles, lock->requests[i]);
+		if (lock->requests[i].alive && !strcmp(lock->requests[i].seen.name, KEEPER_NAME))
+			add_holder(circles, &lock->requests[i].seen);
 	for (size_t i = lock->holders; i < lock->holders + lock->waiters && circles->holders > first; i++)
-		if (lock->requests[i]->alive && circles->waits < WAITS)
-			add_wait(circles, lock, lock->requests[i], first);
+		if (lock->requests[i].alive && circles->waits < WAITS)
+			add_wait(circles, lock, &lock->requests[i].seen, first);
 }
 
 /** The holder of what @wait waits for that runs @other; NULL = none. */

@@ -145,19 +145,13 @@ static int acquire_global(struct guard *guard, lockshm_t *segment)
 	return code;
 }
 
-static int take_global(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct guard *guard = arg;
-
-	if (lock->global)
-		guard->request.flags |= LOCKSHM_GLOBAL;
-	return 0;
-}
-
 /** The segment may make the key global without --global. */
 static void complete_request(struct guard *guard, lockshm_t *segment)
 {
-	(void)lockshm_show_lock(segment, guard->key.bytes, guard->key.len, take_global, guard);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+
+	if (find_key(segment, guard->key, &row) == 0 && row.global)
+		guard->request.flags |= LOCKSHM_GLOBAL;
 	if (guard->request.redis_policy && !(guard->request.flags & LOCKSHM_GLOBAL))
 		usage_error("--redis-policy needs --global");
 }

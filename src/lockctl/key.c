@@ -28,32 +28,29 @@ char *format_id(uint64_t id)
 	return format_text("%016" PRIx64, id);
 }
 
-struct search {
-	uint64_t id;
-	lockshm_lock_fn fn;
-	void *arg;
-	bool found;
-};
-
-static int visit_if(const struct lockshm_lock_info *lock, void *arg)
+int find_key(lockshm_t *segment, struct key key, struct lockshm_row *row)
 {
-	struct search *search = arg;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, key.bytes, key.len);
 
-	if (lock->id != search->id)
-		return 0;
-	search->found = true;
-	return search->fn(lock, search->arg);
+	if (code == 0)
+		code = lockshm_list_next(list, row);
+	lockshm_list_close(list);
+	return code < 0 ? code : 0;
 }
 
-int find_lock(lockshm_t *segment, const struct selected *which, lockshm_lock_fn fn, void *arg)
+int find_lock(lockshm_t *segment, const struct selected *which, struct lock *lock)
 {
-	struct search search = { which->id, fn, arg, false };
-	int code;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment, which->id ? LOCKSHM_LIST_KNOWN : LOCKSHM_LIST_KEY, which->key.bytes,
+				     which->key.len);
 
-	if (!which->id)
-		return lockshm_show_lock(segment, which->key.bytes, which->key.len, fn, arg);
-	code = lockshm_each_key(segment, visit_if, &search);
-	return code || search.found ? code : LOCKSHM_NOT_HELD;
+	if (code == 0)
+		code = lock_next(list, lock);
+	while (code == 1 && which->id && lock->row.id != which->id)
+		code = lock_next(list, lock);
+	lockshm_list_close(list);
+	return code == 1 ? 0 : code == 0 ? LOCKSHM_NOT_HELD : code;
 }
 
 int unknown_id(uint64_t id)
@@ -62,18 +59,17 @@ int unknown_id(uint64_t id)
 	return EXIT_FAILED;
 }
 
-static int offer_key(const struct lockshm_lock_info *lock, void *arg)
-{
-	if (!lock_is_internal(lock) && lock->key_shown == lock->key_len)
-		nearest_offer(arg, lock->key, lock->key_len);
-	return 0;
-}
-
 struct nearest nearest_keys(lockshm_t *segment, struct key key)
 {
 	struct nearest nearest = nearest_to(key.bytes, key.len);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_KNOWN, NULL, 0);
 
-	(void)lockshm_each_key(segment, offer_key, &nearest);
+	while (code == 0 && lockshm_list_next(list, &row) == 1)
+		if (!row.request.state && !row_is_internal(&row) && row.key_shown == row.key_len)
+			nearest_offer(&nearest, row.key, row.key_len);
+	lockshm_list_close(list);
 	return nearest;
 }
 

@@ -12,6 +12,7 @@ lockctl_SOURCES = \
 	%D%/hold.c \
 	%D%/key.c \
 	%D%/left-out.c \
+	%D%/lock-list.c \
 	%D%/lock.c \
 	%D%/lockctl.h \
 	%D%/ls.c \

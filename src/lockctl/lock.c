@@ -23,56 +23,50 @@ static size_t tag_length(const char *tag)
 	return strnlen(tag, LOCKSHM_TAG_MAX);
 }
 
-static bool is_cut(const struct lockshm_lock_info *lock)
+static bool is_cut(const struct lock *lock)
 {
-	return lock->key_shown < lock->key_len;
+	return lock->row.key_shown < lock->row.key_len;
 }
 
-static bool is_cooling(const struct lockshm_request_info *request)
+static bool is_cooling(const struct request *request)
 {
-	return request->state == LOCKSHM_COOLING;
+	return request->seen.state == LOCKSHM_COOLING;
 }
 
-static bool is_bargeable(const struct lockshm_request_info *request)
+static bool is_bargeable(const struct request *request)
 {
-	return request->state == LOCKSHM_BARGEABLE;
+	return request->seen.state == LOCKSHM_BARGEABLE;
+}
+
+/** The token, by which lockctl release ends it; where there is none, of a wait or on this host only, the ticket. */
+static uint64_t number_of(const struct request *request)
+{
+	return request->seen.token ? request->seen.token : request->seen.ticket;
 }
 
 /** It is first on this host, and waits for the host lease. */
-static bool awaits_host(const struct lockshm_request_info *request)
+static bool awaits_host(const struct request *request)
 {
-	return request->state == LOCKSHM_WAITING && request->global == 1;
+	return request->seen.state == LOCKSHM_WAITING && request->global == 1;
 }
 
 /** Keys of the library begin so: the election of the bridge. */
 #define INTERNAL "\0lockshm "
 
-bool lock_is_internal(const struct lockshm_lock_info *lock)
+bool row_is_internal(const struct lockshm_row *row)
 {
 	size_t len = sizeof(INTERNAL) - 1;
 
-	return lock->key_shown >= len && memcmp(lock->key, INTERNAL, len) == 0;
-}
-
-struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock)
-{
-	struct lockshm_lock_info now = *lock;
-
-	if (now.holders == 1 && is_cooling(now.requests[0]) && now.requests[0]->expires_in_ns <= 0) {
-		now.holders = 0;
-		now.mode = 0;
-		now.requests++;
-	}
-	return now;
+	return row->key_shown >= len && memcmp(row->key, INTERNAL, len) == 0;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
-static void previous_json(struct json *json, const struct lockshm_lock_info *lock)
+static void previous_json(struct json *json, const struct lock *lock)
 {
-	const struct lockshm_previous *previous = &lock->previous;
+	const struct lockshm_previous *previous = &lock->row.damage;
 
-	if (!lock->damaged) {
+	if (!lock->row.damage.status) {
 		json_null(json, "previous");
 		return;
 	}
@@ -86,32 +80,30 @@ static void previous_json(struct json *json, const struct lockshm_lock_info *loc
 	json_close(json, '}');
 }
 
-static void request_json(struct json *json, const struct lockshm_request_info *request)
+static void request_json(struct json *json, const struct request *request)
 {
-	bool waiting = request->state == LOCKSHM_WAITING;
+	bool waiting = request->seen.state == LOCKSHM_WAITING;
 
 	json_open(json, NULL, '{');
-	json_int(json, "pid", request->pid);
-	json_int(json, "tid", request->tid);
-	json_bytes(json, "thread", request->name, strnlen(request->name, sizeof(request->name)));
-	json_bytes(json, "tag", request->tag, tag_length(request->tag));
-	json_text(json, "mode", mode_name(request->mode));
-	json_uint(json, waiting ? "ticket" : "token", request->token);
-	json_ms(json, waiting ? "waiting_ms" : "age_ms", request->age_ns);
+	json_int(json, "pid", request->seen.pid);
+	json_int(json, "tid", request->seen.tid);
+	json_bytes(json, "thread", request->seen.name, strnlen(request->seen.name, sizeof(request->seen.name)));
+	json_bytes(json, "tag", request->seen.tag, tag_length(request->seen.tag));
+	json_text(json, "mode", mode_name(request->seen.mode));
+	json_uint(json, waiting ? "ticket" : "token", number_of(request));
+	json_ms(json, waiting ? "waiting_ms" : "age_ms", request->seen.age_ns);
 	if (!waiting) {
-		json_ms(json, "expires_in_ms", request->expires_in_ns);
+		json_ms(json, "expires_in_ms", request->seen.expires_in_ns);
 		json_bool(json, "cooling", is_cooling(request));
 		json_bool(json, "bargeable", is_bargeable(request));
 	} else {
 		json_bool(json, "waits_for_host", awaits_host(request));
 	}
 	json_bool(json, "alive", request->alive);
-	if (request->global)
-		json_uint(json, "global_token", request->global_token);
 	json_close(json, '}');
 }
 
-static const char *lease_state(const struct lockshm_host_lease_info *lease)
+static const char *lease_state(const struct lockshm_host_lease *lease)
 {
 	static const char *const names[] = {
 		[LOCKSHM_HOST_LEASE_NONE] = "none",	     [LOCKSHM_HOST_LEASE_ACQUIRING] = "acquiring",
@@ -123,9 +115,9 @@ static const char *lease_state(const struct lockshm_host_lease_info *lease)
 }
 
 /** Only of a key that was requested with LOCKSHM_GLOBAL. */
-static void lease_json(struct json *json, const struct lockshm_host_lease_info *lease)
+static void lease_json(struct json *json, const struct lockshm_host_lease *lease)
 {
-	if (!lease)
+	if (!lease->state)
 		return;
 	json_open(json, "lease", '{');
 	json_text(json, "state", lease_state(lease));
@@ -141,33 +133,33 @@ static void lease_json(struct json *json, const struct lockshm_host_lease_info *
 	json_close(json, '}');
 }
 
-static void requests_json(struct json *json, const char *name, const struct lockshm_request_info *const *requests,
+static void requests_json(struct json *json, const char *name, const struct request *requests,
 			  size_t n)
 {
 	json_open(json, name, '[');
 	for (size_t i = 0; i < n; i++)
-		request_json(json, requests[i]);
+		request_json(json, &requests[i]);
 	json_close(json, ']');
 }
 
-void lock_json(struct json *json, const struct lockshm_lock_info *lock)
+void lock_json(struct json *json, const struct lock *lock)
 {
-	char *id = format_id(lock->id), *escaped = format_word(lock->key, lock->key_shown);
+	char *id = format_id(lock->row.id), *escaped = format_word(lock->row.key, lock->row.key_shown);
 
-	json_bytes(json, "key", lock->key, lock->key_shown);
-	json_uint(json, "key_len", lock->key_len);
+	json_bytes(json, "key", lock->row.key, lock->row.key_shown);
+	json_uint(json, "key_len", lock->row.key_len);
 	json_bool(json, "key_cut", is_cut(lock));
 	json_text(json, "key_escaped", escaped);
 	json_text(json, "id", id);
-	json_bool(json, "known", lock->known);
+	json_bool(json, "known", lock->row.known);
 	json_text(json, "mode", mode_name(lock->mode));
-	json_bool(json, "damaged", lock->damaged);
+	json_bool(json, "damaged", lock->row.damage.status != 0);
 	previous_json(json, lock);
 	requests_json(json, "holders", lock->requests, lock->holders);
 	/* Without requests there is no array to offset into. */
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
-	json_bool(json, "global", lock->global);
-	lease_json(json, lock->lease);
+	json_bool(json, "global", lock->row.global);
+	lease_json(json, &lock->row.lease);
 	free(escaped);
 	free(id);
 }
@@ -187,11 +179,11 @@ static void put_mode(FILE *out, int mode)
 	fprintf(out, "\t%s", name ? name : "-");
 }
 
-static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
+static void previous_porcelain(FILE *out, const struct lock *lock)
 {
-	const struct lockshm_previous *previous = &lock->previous;
+	const struct lockshm_previous *previous = &lock->row.damage;
 
-	if (!lock->damaged) {
+	if (!lock->row.damage.status) {
 		fputs("\t-\t-\t-\t-\t-\t-", out);
 		return;
 	}
@@ -200,38 +192,38 @@ static void previous_porcelain(FILE *out, const struct lockshm_lock_info *lock)
 	put_tag(out, previous->tag);
 }
 
-static void request_porcelain(FILE *out, const struct lockshm_lock_info *lock,
-			      const struct lockshm_request_info *request)
+static void request_porcelain(FILE *out, const struct lock *lock,
+			      const struct request *request)
 {
-	fputs(request->state == LOCKSHM_WAITING ? "waiter\t" :
+	fputs(request->seen.state == LOCKSHM_WAITING ? "waiter\t" :
 	      is_cooling(request)		? "cooling\t" :
 	      is_bargeable(request)		? "bargeable\t" :
 						  "holder\t",
 	      out);
-	put_word(out, lock->key, lock->key_shown);
-	fprintf(out, "\t%zu", lock->key_len);
-	put_mode(out, request->mode);
-	fprintf(out, "\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRIu64 "\t%" PRId64, request->pid, request->tid,
-		!!request->alive, request->token, request->age_ns);
-	if (request->expires_in_ns == LOCKSHM_FOREVER)
+	put_word(out, lock->row.key, lock->row.key_shown);
+	fprintf(out, "\t%zu", lock->row.key_len);
+	put_mode(out, request->seen.mode);
+	fprintf(out, "\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRIu64 "\t%" PRId64, request->seen.pid, request->seen.tid,
+		!!request->alive, number_of(request), request->seen.age_ns);
+	if (request->seen.expires_in_ns == LOCKSHM_FOREVER)
 		fputs("\t-", out);
 	else
-		fprintf(out, "\t%" PRId64, request->expires_in_ns);
-	put_tag(out, request->tag);
+		fprintf(out, "\t%" PRId64, request->seen.expires_in_ns);
+	put_tag(out, request->seen.tag);
 	fputc('\n', out);
 }
 
-void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock)
+void lock_porcelain(FILE *out, const struct lock *lock)
 {
 	fputs("lock\t", out);
-	put_word(out, lock->key, lock->key_shown);
-	fprintf(out, "\t%zu", lock->key_len);
+	put_word(out, lock->row.key, lock->row.key_shown);
+	fprintf(out, "\t%zu", lock->row.key_len);
 	put_mode(out, lock->mode);
 	fprintf(out, "\t%zu\t%zu", lock->holders, lock->waiters);
 	previous_porcelain(out, lock);
-	fprintf(out, "\t%016" PRIx64 "\n", lock->id);
+	fprintf(out, "\t%016" PRIx64 "\n", lock->row.id);
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
-		request_porcelain(out, lock, lock->requests[i]);
+		request_porcelain(out, lock, &lock->requests[i]);
 }
 
 /* --- Human-readable ---------------------------------------------------------------------------------- */
@@ -249,40 +241,40 @@ char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive)
 }
 
 /** "cooling down (tag)": its owner is not kept. */
-static char *format_cooldown(const struct lockshm_request_info *request)
+static char *format_cooldown(const struct request *request)
 {
-	char *tag = visible(request->tag, tag_length(request->tag));
+	char *tag = visible(request->seen.tag, tag_length(request->seen.tag));
 	char *text = format_text("cooling down%s%s%s", *tag ? " (" : "", tag, *tag ? ")" : "");
 
 	free(tag);
 	return text;
 }
 
-static char *format_holder(const struct lockshm_request_info *request)
+static char *format_holder(const struct request *request)
 {
 	if (is_cooling(request))
 		return format_cooldown(request);
 	if (is_bargeable(request))
 		return format_text("released, bargeable");
-	return format_owner(request->pid, request->tid, request->tag, request->alive);
+	return format_owner(request->seen.pid, request->seen.tid, request->seen.tag, request->alive);
 }
 
 #define NEWS_NS LOCKSHM_SECONDS(2) /* a lease that is awaited is tried more often */
 
 /** What this host's lease waits for, "another host holds it: web-2 (9b1b6a9d2f0c4e57)", if that is known. */
-static char *format_host_ahead(const struct lockshm_lock_info *lock)
+static char *format_host_ahead(const struct lock *lock)
 {
-	const struct lockshm_host_lease_info *lease = lock->lease;
+	const struct lockshm_host_lease *lease = &lock->row.lease;
 
-	return lease && *lease->why && lease->why_age_ns < NEWS_NS ? visible_line(lease->why) :
+	return *lease->why && lease->why_age_ns < NEWS_NS ? visible_line(lease->why) :
 								     format_text("the lease of this host");
 }
 
 /** "4711 (job)", and how many more hold it, or wait before this one. */
-static char *format_local_ahead(const struct lockshm_lock_info *lock, size_t waiter)
+static char *format_local_ahead(const struct lock *lock, size_t waiter)
 {
 	size_t more = lock->holders ? lock->holders - 1 : 0, before = waiter - lock->holders;
-	char *holder = lock->holders ? format_holder(lock->requests[0]) : format_text("nothing");
+	char *holder = lock->holders ? format_holder(&lock->requests[0]) : format_text("nothing");
 	char *others = more ? format_text(" and %zu more", more) : format_text("%s", "");
 	char *waiters = before ? format_text(", waiters ahead: %zu", before) : format_text("%s", "");
 	char *text = format_text("%s%s%s", holder, others, waiters);
@@ -293,42 +285,42 @@ static char *format_local_ahead(const struct lockshm_lock_info *lock, size_t wai
 	return text;
 }
 
-static char *format_ahead(const struct lockshm_lock_info *lock, size_t waiter)
+static char *format_ahead(const struct lock *lock, size_t waiter)
 {
-	return awaits_host(lock->requests[waiter]) ? format_host_ahead(lock) : format_local_ahead(lock, waiter);
+	return awaits_host(&lock->requests[waiter]) ? format_host_ahead(lock) : format_local_ahead(lock, waiter);
 }
 
-void lock_row(struct table *table, const struct lockshm_lock_info *lock)
+void lock_row(struct table *table, const struct lock *lock)
 {
-	const struct lockshm_request_info *oldest = lock->holders ? lock->requests[0] : NULL;
+	const struct request *oldest = lock->holders ? &lock->requests[0] : NULL;
 	const char *mode = mode_name(lock->mode);
 
-	table_add_own(table, format_key(lock->key, lock->key_shown, lock->key_len));
+	table_add_own(table, format_key(lock->row.key, lock->row.key_shown, lock->row.key_len));
 	table_add(table, mode ? mode : "-");
 	table_add_own(table, format_text("%zu", lock->holders));
 	table_add_own(table, format_text("%zu", lock->waiters));
-	table_add_own(table, format_duration(oldest ? oldest->age_ns : LOCKSHM_FOREVER));
-	table_add_own(table, format_duration(oldest ? oldest->expires_in_ns : LOCKSHM_FOREVER));
+	table_add_own(table, format_duration(oldest ? oldest->seen.age_ns : LOCKSHM_FOREVER));
+	table_add_own(table, format_duration(oldest ? oldest->seen.expires_in_ns : LOCKSHM_FOREVER));
 	table_add_own(table, oldest ? format_holder(oldest) : format_text("-"));
-	table_add(table, lock->damaged ? lockshm_code_name(lock->previous.status) : "-");
-	table_add_own(table, is_cut(lock) ? format_id(lock->id) : format_text("-"));
+	table_add(table, lock->row.damage.status ? lockshm_code_name(lock->row.damage.status) : "-");
+	table_add_own(table, is_cut(lock) ? format_id(lock->row.id) : format_text("-"));
 }
 
-void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i)
+void request_row(struct table *table, const struct lock *lock, size_t i)
 {
 	static const char *const states[] = { [LOCKSHM_WAITING] = "waits", [LOCKSHM_HOLDING] = "holds",
 					      [LOCKSHM_COOLING] = "cooling", [LOCKSHM_BARGEABLE] = "bargeable" };
-	const struct lockshm_request_info *request = lock->requests[i];
-	const char *mode = mode_name(request->mode);
+	const struct request *request = &lock->requests[i];
+	const char *mode = mode_name(request->seen.mode);
 
-	table_add_own(table, format_key(lock->key, lock->key_shown, lock->key_len));
-	table_add(table, states[request->state]);
-	table_add_own(table, format_owner(request->pid, request->tid, request->tag, request->alive));
+	table_add_own(table, format_key(lock->row.key, lock->row.key_shown, lock->row.key_len));
+	table_add(table, states[request->seen.state]);
+	table_add_own(table, format_owner(request->seen.pid, request->seen.tid, request->seen.tag, request->alive));
 	table_add(table, mode ? mode : "?");
-	table_add_own(table, format_duration(request->age_ns));
-	table_add_own(table, format_duration(request->expires_in_ns));
-	table_add_own(table, request->state == LOCKSHM_WAITING ? format_ahead(lock, i) : format_text("-"));
-	table_add_own(table, is_cut(lock) ? format_id(lock->id) : format_text("-"));
+	table_add_own(table, format_duration(request->seen.age_ns));
+	table_add_own(table, format_duration(request->seen.expires_in_ns));
+	table_add_own(table, request->seen.state == LOCKSHM_WAITING ? format_ahead(lock, i) : format_text("-"));
+	table_add_own(table, is_cut(lock) ? format_id(lock->row.id) : format_text("-"));
 }
 
 char *format_previous(const struct lockshm_previous *previous)
@@ -352,40 +344,33 @@ char *format_previous(const struct lockshm_previous *previous)
 	return text;
 }
 
-static void requests_human(FILE *out, const struct lockshm_request_info *const *requests, size_t n)
+static void requests_human(FILE *out, const struct request *requests, size_t n)
 {
-	const char *titles[] = { "OWNER", TABLE_MINOR "MODE", TABLE_WHOLE "TOKEN", "FOR",
-				 TABLE_MINOR "EXPIRES", TABLE_MINOR "THREAD", "WAITS FOR", NULL };
+	bool waiting = n && requests[0].seen.state == LOCKSHM_WAITING;
+	const char *const titles[] = { "OWNER", TABLE_MINOR "MODE", waiting ? TABLE_WHOLE "TICKET" : TABLE_WHOLE "TOKEN",
+				       "FOR", TABLE_MINOR "EXPIRES", TABLE_MINOR "THREAD", "WAITS FOR" };
 	struct table table;
-	bool host = n && awaits_host(requests[0]); /* the oldest first */
-	bool global = false;
+	bool host = n && awaits_host(&requests[0]); /* the oldest first */
 
-	for (size_t i = 0; i < n; i++)
-		global |= requests[i]->global_token != 0;
-	if (global) {
-		memmove(titles + 4, titles + 3, 4 * sizeof(titles[0]));
-		titles[3] = TABLE_WHOLE "GLOBAL TOKEN";
-	}
-	table_begin(&table, 6 + host + global, titles);
+	table_begin(&table, 6 + host, titles);
 	for (size_t i = 0; i < n; i++) {
-		const char *mode = mode_name(requests[i]->mode);
+		const struct lockshm_blocker *seen = &requests[i].seen;
+		const char *mode = mode_name(seen->mode);
 
-		table_add_own(&table, format_holder(requests[i]));
+		table_add_own(&table, format_holder(&requests[i]));
 		table_add(&table, mode ? mode : "?");
-		table_add_own(&table, format_text("%" PRIu64, requests[i]->token));
-		if (global)
-			table_add_own(&table, format_text("%" PRIu64, requests[i]->global_token));
-		table_add_own(&table, format_duration(requests[i]->age_ns));
-		table_add_own(&table, format_duration(requests[i]->expires_in_ns));
-		table_add_own(&table, visible(requests[i]->name, strnlen(requests[i]->name, sizeof(requests[i]->name))));
+		table_add_own(&table, format_text("%" PRIu64, number_of(&requests[i])));
+		table_add_own(&table, format_duration(seen->age_ns));
+		table_add_own(&table, format_duration(seen->expires_in_ns));
+		table_add_own(&table, visible(seen->name, strnlen(seen->name, sizeof(seen->name))));
 		if (host)
-			table_add(&table, awaits_host(requests[i]) ? "host lease" : "requests ahead");
+			table_add(&table, awaits_host(&requests[i]) ? "host lease" : "requests ahead");
 	}
 	table_end(&table, out, "  ");
 }
 
 /** The host lease. */
-static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
+static void lease_human(FILE *out, const struct lockshm_host_lease *lease)
 {
 	const char *mode = mode_name(lease->mode);
 	char *left = format_duration(lease->remaining_ns);
@@ -403,26 +388,26 @@ static void lease_human(FILE *out, const struct lockshm_host_lease_info *lease)
 	free(why);
 }
 
-void lock_human(FILE *out, const struct lockshm_lock_info *lock, const char *unknown)
+void lock_human(FILE *out, const struct lock *lock, const char *unknown)
 {
 	const char *mode = mode_name(lock->mode);
-	char *key = format_key(lock->key, lock->key_shown, lock->key_len);
+	char *key = format_key(lock->row.key, lock->row.key_shown, lock->row.key_len);
 
-	fprintf(out, "key      %s (%zu byte%s)\n", key, lock->key_len, lock->key_len == 1 ? "" : "s");
+	fprintf(out, "key      %s (%zu byte%s)\n", key, lock->row.key_len, lock->row.key_len == 1 ? "" : "s");
 	if (is_cut(lock))
-		fprintf(out, "id       %016" PRIx64 ": show, release and ack take --id in place of KEY\n", lock->id);
+		fprintf(out, "id       %016" PRIx64 ": show, release and ack take --id in place of KEY\n", lock->row.id);
 	fprintf(out, "mode     %s%s%s\n", mode ? mode : "free", *unknown ? "; " : "", unknown);
-	if (lock->global)
+	if (lock->row.global)
 		fputs("global   every request, by the segment\n", out);
-	if (lock->damaged) {
-		char *previous = format_previous(&lock->previous);
+	if (lock->row.damage.status) {
+		char *previous = format_previous(&lock->row.damage);
 
 		fprintf(out, "damage   %s (%s); lockctl ack clears the mark\n", previous,
-			lockshm_code_name(lock->previous.status));
+			lockshm_code_name(lock->row.damage.status));
 		free(previous);
 	}
-	if (lock->lease)
-		lease_human(out, lock->lease);
+	if (lock->row.lease.state)
+		lease_human(out, &lock->row.lease);
 	fprintf(out, "holders  %zu\n", lock->holders);
 	if (lock->holders)
 		requests_human(out, lock->requests, lock->holders);

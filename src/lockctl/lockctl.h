@@ -33,6 +33,29 @@ int lockctl_stat(int argc, char **argv);
 int lockctl_sweep(int argc, char **argv);
 int lockctl_verify(int argc, char **argv);
 
+/* --- lockctl/lock-list.c: the locks of a listing ------------------------------------------------------------ */
+
+/** One of the requests for a lock. */
+struct request {
+	struct lockshm_blocker seen;
+	int global; /**< as in struct lockshm_row */
+	bool alive;
+};
+
+/** One lock and its queue, as they were at one instant; a cooldown that is over is left out. */
+struct lock {
+	struct lockshm_row row;
+	int mode; /**< of the holders; 0 = free */
+	size_t holders, waiters;
+	struct request *requests; /**< holders, oldest first, then waiters in their order */
+	size_t room;
+};
+#define LOCK_INIT { .row = LOCKSHM_ROW_INIT }
+
+/** The next lock of a listing of keys into @lock, which is reused.  Return: as lockshm_list_next(). */
+int lock_next(lockshm_list_t *list, struct lock *lock);
+void lock_free(struct lock *lock);
+
 /* --- lockctl/circles.c --------------------------------------------------------------------------------- */
 
 /** Waits behind locks that lockctl holds.  Begin with zeros. */
@@ -42,7 +65,7 @@ struct circles {
 	size_t holders, waits;
 };
 
-void circles_add(struct circles *circles, const struct lockshm_lock_info *lock);
+void circles_add(struct circles *circles, const struct lock *lock);
 /** A line for each circle; then free everything. */
 void circles_end(struct circles *circles, FILE *out);
 
@@ -51,7 +74,7 @@ void circles_end(struct circles *circles, FILE *out);
 /** How many files ls could not look at, if any. */
 void message_left_out(void);
 
-/** As failed(), of lockshm_each_segment(). */
+/** As failed(), of a listing of segments. */
 int failed_listing(int code);
 
 /* --- lockctl/key.c: which lock is meant ----------------------------------------------------------------- */
@@ -66,8 +89,11 @@ struct selected {
 uint64_t args_id(const char *text);
 /** As args_id() takes it, to be freed. */
 char *format_id(uint64_t id);
-/** As lockshm_show_lock(); LOCKSHM_NOT_HELD if no key has the id. */
-int find_lock(lockshm_t *segment, const struct selected *which, lockshm_lock_fn fn, void *arg);
+/** The lock with its requests, for lock_free().  Return: 0, or the code of the listing; LOCKSHM_NOT_HELD = no key has the
+ *  id. */
+int find_lock(lockshm_t *segment, const struct selected *which, struct lock *lock);
+/** The row of @key alone.  Return: 0, or the code of the listing. */
+int find_key(lockshm_t *segment, struct key key, struct lockshm_row *row);
 /** The message for that.  Return: the exit status. */
 int unknown_id(uint64_t id);
 /** Keys that the segment remembers. */
@@ -81,21 +107,19 @@ extern const char *const lock_titles[];
 #define LOCK_COLUMNS 9
 
 /** The fields of a lock, into the open JSON object. */
-void lock_json(struct json *json, const struct lockshm_lock_info *lock);
+void lock_json(struct json *json, const struct lock *lock);
 /** A line for the lock and one for each of its requests. */
-void lock_porcelain(FILE *out, const struct lockshm_lock_info *lock);
+void lock_porcelain(FILE *out, const struct lock *lock);
 /** One row of lock_titles. */
-void lock_row(struct table *table, const struct lockshm_lock_info *lock);
+void lock_row(struct table *table, const struct lock *lock);
 extern const char *const request_titles[];
 #define REQUEST_COLUMNS 8
 /** One row of request_titles, for requests[@i]. */
-void request_row(struct table *table, const struct lockshm_lock_info *lock, size_t i);
+void request_row(struct table *table, const struct lock *lock, size_t i);
 /** All its properties, human-readable; @unknown: what format_unknown() has of it, or "". */
-void lock_human(FILE *out, const struct lockshm_lock_info *lock, const char *unknown);
-/** The lock without a cooldown that is over: the table keeps it until the next request. */
-struct lockshm_lock_info lock_now(const struct lockshm_lock_info *lock);
+void lock_human(FILE *out, const struct lock *lock, const char *unknown);
 /** A lock of the library's own. */
-bool lock_is_internal(const struct lockshm_lock_info *lock);
+bool row_is_internal(const struct lockshm_row *row);
 /** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is; to be freed. */
 char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive);
 /** The holder that left a damage mark, as a sentence, to be freed. */

@@ -38,7 +38,7 @@ struct selection {
 	enum sort sort;
 };
 
-/** Output of the callbacks; only the member of the chosen format is in use. */
+/** The output; only the member of the chosen format is in use. */
 struct listing {
 	enum format format;
 	struct selection selection;
@@ -73,72 +73,89 @@ static void listing_end(struct listing *listing)
 
 /* --- Segments ---------------------------------------------------------------------------------------- */
 
-static void segment_json(struct json *json, const struct lockshm_segment_info *info, const char *owner)
+/** One segment, and what came of opening it. */
+struct found {
+	const struct lockshm_row *row;
+	struct lockshm_error error;
+	struct lockshm_stat stat; /**< if error.code is 0 */
+};
+
+static void look_into(struct found *found, const struct lockshm_row *row)
+{
+	lockshm_t *segment;
+
+	*found = (struct found){ .row = row, .stat = LOCKSHM_STAT_INIT };
+	if (lockshm_open(&segment, row->segment, LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER, &found->error) != 0)
+		return;
+	(void)lockshm_stat(segment, &found->stat);
+	lockshm_close(segment);
+}
+
+static void segment_json(struct json *json, const struct found *found, const char *owner)
 {
 	char mode[8];
 
-	snprintf(mode, sizeof(mode), "%04o", (unsigned)info->mode & 07777);
+	snprintf(mode, sizeof(mode), "%04o", (unsigned)found->row->permissions);
 	json_open(json, NULL, '{');
-	json_text(json, "name", info->name);
-	json_text(json, "status", lockshm_code_name(info->code));
-	json_text(json, "reason", info->code ? info->reason : NULL);
+	json_text(json, "name", found->row->segment);
+	json_text(json, "status", lockshm_code_name(found->error.code));
+	json_text(json, "reason", found->error.code ? found->error.message : NULL);
 	json_text(json, "owner", owner);
-	json_uint(json, "uid", info->uid);
-	json_uint(json, "gid", info->gid);
+	json_uint(json, "uid", found->row->uid);
+	json_uint(json, "gid", found->row->gid);
 	json_text(json, "mode", mode);
-	if (!info->code) {
-		json_uint(json, "bytes", info->stat->bytes);
-		json_uint(json, "locks", info->stat->locks);
-		json_uint(json, "locks_known", info->stat->locks_known);
-		json_uint(json, "locks_busy", info->stat->locks_busy);
-		json_uint(json, "locks_damaged", info->stat->locks_damaged);
+	if (!found->error.code) {
+		json_uint(json, "bytes", found->stat.bytes);
+		json_uint(json, "locks", found->stat.locks);
+		json_uint(json, "locks_known", found->stat.locks_known);
+		json_uint(json, "locks_busy", found->stat.locks_busy);
+		json_uint(json, "locks_damaged", found->stat.locks_damaged);
 	}
 	json_close(json, '}');
 }
 
-static void segment_porcelain(const struct lockshm_segment_info *info)
+static void segment_porcelain(const struct found *found)
 {
-	put_word(stdout, info->name, strlen(info->name));
-	printf("\t%s\t%u\t%u\t%04o", lockshm_code_name(info->code), (unsigned)info->uid, (unsigned)info->gid,
-	       (unsigned)info->mode & 07777);
-	if (info->code)
+	put_word(stdout, found->row->segment, strlen(found->row->segment));
+	printf("\t%s\t%u\t%u\t%04o", lockshm_code_name(found->error.code), (unsigned)found->row->uid,
+	       (unsigned)found->row->gid, (unsigned)found->row->permissions);
+	if (found->error.code)
 		printf("\t-\t-\t-\t-\t-\n");
 	else
-		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", info->stat->bytes,
-		       info->stat->locks, info->stat->locks_known, info->stat->locks_busy, info->stat->locks_damaged);
+		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", found->stat.bytes,
+		       found->stat.locks, found->stat.locks_known, found->stat.locks_busy, found->stat.locks_damaged);
 }
 
-static void segment_row(struct table *table, const struct lockshm_segment_info *info, char *owner)
+static void segment_row(struct table *table, const struct found *found, const char *owner)
 {
-	table_add_own(table, visible_line(info->name));
-	if (info->code)
-		table_add(table, "-");
+	bool good = !found->error.code;
+
+	table_add_own(table, visible_line(found->row->segment));
+	table_add_own(table, good ? format_text("%" PRIu32 "/%" PRIu32, found->stat.locks_busy, found->stat.locks) :
+				    format_text("-"));
+	table_add_own(table, format_text("%s", owner));
+	table_add_own(table, format_text("%04o", (unsigned)found->row->permissions));
+	table_add_own(table, good ? format_size(found->stat.bytes) : format_text("-"));
+	table_add_own(table, good ? format_text("ok") : visible_line(found->error.message));
+}
+
+static void list_segment(struct listing *listing, const struct lockshm_row *row)
+{
+	struct found found;
+	char *owner;
+
+	look_into(&found, row);
+	/* Removed meanwhile; without permission to read it, it may be no segment at all. */
+	if (found.error.code == LOCKSHM_NO_SEGMENT || found.error.code == LOCKSHM_PERMISSION)
+		return;
+	owner = format_user(row->uid);
+	if (listing->format == FORMAT_JSON)
+		segment_json(&listing->json, &found, owner);
+	else if (listing->format == FORMAT_PORCELAIN)
+		segment_porcelain(&found);
 	else
-		table_add_own(table, format_text("%" PRIu32 "/%" PRIu32, info->stat->locks_busy, info->stat->locks));
-	table_add_own(table, owner);
-	table_add_own(table, format_text("%04o", (unsigned)info->mode & 07777));
-	table_add_own(table, info->code ? format_text("-") : format_size(info->stat->bytes));
-	table_add_own(table, info->code ? visible_line(info->reason) : format_text("ok"));
-}
-
-static int list_segment(const struct lockshm_segment_info *info, void *arg)
-{
-	struct listing *listing = arg;
-	char *owner = format_user(info->uid);
-
-	switch (listing->format) {
-	case FORMAT_JSON:
-		segment_json(&listing->json, info, owner);
-		break;
-	case FORMAT_PORCELAIN:
-		segment_porcelain(info);
-		break;
-	default:
-		segment_row(&listing->table, info, owner);
-		return 0;
-	}
+		segment_row(&listing->table, &found, owner);
 	free(owner);
-	return 0;
 }
 
 static int list_segments(enum format format)
@@ -146,12 +163,16 @@ static int list_segments(enum format format)
 	static const char *const titles[] = { "SEGMENT", "BUSY/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "MODE",
 					      TABLE_MINOR "SIZE", "STATUS" };
 	struct listing listing = { .format = format };
-	int code;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0);
 
 	listing_begin(&listing, NULL, "segments");
 	if (format == FORMAT_HUMAN)
 		table_begin(&listing.table, 6, titles);
-	code = lockshm_each_segment(list_segment, &listing);
+	while (code == 0 && lockshm_list_next(list, &row) == 1)
+		list_segment(&listing, &row);
+	lockshm_list_close(list);
 	listing_end(&listing);
 	if (code < 0)
 		return failed_listing(code);
@@ -162,7 +183,7 @@ static int list_segments(enum format format)
 
 /* --- The locks of one -------------------------------------------------------------------------------- */
 
-static bool is_selected(const struct selection *selection, const struct lockshm_request_info *request)
+static bool is_selected(const struct selection *selection, const struct lockshm_blocker *request)
 {
 	return (!selection->pid || request->pid == selection->pid) &&
 	       (!selection->waiting || request->state == LOCKSHM_WAITING) && request->age_ns >= selection->min_age_ns;
@@ -174,17 +195,17 @@ static bool selects_all(const struct selection *selection)
 }
 
 /** Does the lock have a selected request?  Without a condition a damage mark is enough. */
-static bool has_selected(const struct selection *selection, const struct lockshm_lock_info *lock)
+static bool has_selected(const struct selection *selection, const struct lock *lock)
 {
-	if (lock_is_internal(lock) && !selection->internal)
+	if (row_is_internal(&lock->row) && !selection->internal)
 		return false;
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
-		if (is_selected(selection, lock->requests[i]))
+		if (is_selected(selection, &lock->requests[i].seen))
 			return true;
-	return selects_all(selection) && lock->damaged;
+	return selects_all(selection) && lock->row.damage.status;
 }
 
-static int64_t order_of(const struct selection *selection, const struct lockshm_lock_info *lock, int64_t age_ns)
+static int64_t order_of(const struct selection *selection, const struct lock *lock, int64_t age_ns)
 {
 	switch (selection->sort) {
 	case SORT_AGE:
@@ -197,46 +218,42 @@ static int64_t order_of(const struct selection *selection, const struct lockshm_
 }
 
 /** A row for the lock, or with --pid and --waiting for each selected request. */
-static void list_rows(struct listing *listing, const struct lockshm_lock_info *lock)
+static void list_rows(struct listing *listing, const struct lock *lock)
 {
 	const struct selection *selection = &listing->selection;
 
 	if (!selection->pid && !selection->waiting) {
 		lock_row(&listing->table, lock);
 		table_order(&listing->table,
-			    order_of(selection, lock, lock->holders + lock->waiters ? lock->requests[0]->age_ns : 0));
+			    order_of(selection, lock, lock->holders + lock->waiters ? lock->requests[0].seen.age_ns : 0));
 		return;
 	}
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++) {
-		if (!is_selected(selection, lock->requests[i]))
+		if (!is_selected(selection, &lock->requests[i].seen))
 			continue;
 		request_row(&listing->table, lock, i);
-		table_order(&listing->table, order_of(selection, lock, lock->requests[i]->age_ns));
+		table_order(&listing->table, order_of(selection, lock, lock->requests[i].seen.age_ns));
 	}
 	if (selection->waiting && !selection->pid)
 		circles_add(&listing->circles, lock);
 }
 
-static int list_lock(const struct lockshm_lock_info *found, void *arg)
+static void list_lock(struct listing *listing, const struct lock *lock)
 {
-	struct listing *listing = arg;
-	struct lockshm_lock_info lock = lock_now(found);
-
-	if (!has_selected(&listing->selection, &lock))
-		return 0;
+	if (!has_selected(&listing->selection, lock))
+		return;
 	switch (listing->format) {
 	case FORMAT_JSON:
 		json_open(&listing->json, NULL, '{');
-		lock_json(&listing->json, &lock);
+		lock_json(&listing->json, lock);
 		json_close(&listing->json, '}');
 		break;
 	case FORMAT_PORCELAIN:
-		lock_porcelain(stdout, &lock);
+		lock_porcelain(stdout, lock);
 		break;
 	default:
-		list_rows(listing, &lock);
+		list_rows(listing, lock);
 	}
-	return 0;
 }
 
 /** Which keys are global without a flag of the request. */
@@ -255,13 +272,18 @@ static void print_global_keys(lockshm_t *segment)
 static int list_locks(lockshm_t *segment, const char *name, struct listing *listing)
 {
 	bool requests = listing->selection.pid || listing->selection.waiting;
-	int code;
+	struct lock lock = LOCK_INIT;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_BUSY, NULL, 0);
 
 	listing_begin(listing, name, "locks");
 	if (listing->format == FORMAT_HUMAN)
 		table_begin(&listing->table, requests ? REQUEST_COLUMNS : LOCK_COLUMNS,
 			    requests ? request_titles : lock_titles);
-	code = lockshm_each_lock(segment, list_lock, listing);
+	while (code >= 0 && (code = lock_next(list, &lock)) == 1)
+		list_lock(listing, &lock);
+	lock_free(&lock);
+	lockshm_list_close(list);
 	listing_end(listing);
 	if (listing->format == FORMAT_HUMAN)
 		print_global_keys(segment);

@@ -57,21 +57,15 @@ static void parse(int argc, char **argv, struct arguments *args)
 		usage_error("--remote needs KEY: Redis knows keys, and not their ids on this host");
 }
 
-static int get_known(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(bool *)arg = lock->known;
-	return 0;
-}
-
 /** No hold has the token. */
 static void message_not_held(lockshm_t *segment, const struct selected *which, uint64_t token)
 {
 	static const char reason[] = "it has ended, or was never granted; lockctl show prints the holds";
-	bool known = true;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	char *key = which->id ? format_id(which->id) : format_given_key(which->key);
 	char *unknown = NULL;
 
-	if (!which->id && lockshm_show_lock(segment, which->key.bytes, which->key.len, get_known, &known) == 0 && !known)
+	if (!which->id && find_key(segment, which->key, &row) == 0 && !row.known)
 		unknown = format_unknown(segment, which->key);
 	message("no hold of %s%s%s has token %llu: %s", which->id ? "id " : "'", key, which->id ? "" : "'",
 		(unsigned long long)token, unknown ? unknown : reason);

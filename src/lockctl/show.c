@@ -39,27 +39,25 @@ static void unknown_json(struct json *json, const struct view *view)
 	json_close(json, ']');
 }
 
-static void show_human(const struct view *view, const struct lockshm_lock_info *lock)
+static void show_human(const struct view *view, const struct lock *lock)
 {
-	char *unknown = lock->known ? format_text("%s", "") : format_unknown(view->segment, view->which.key);
+	char *unknown = lock->row.known ? format_text("%s", "") : format_unknown(view->segment, view->which.key);
 
 	lock_human(stdout, lock, unknown);
 	free(unknown);
 }
 
 /** The whole key, for a query to Redis; without bytes if it is not known. */
-static struct key whole_key(const struct view *view, const struct lockshm_lock_info *lock)
+static struct key whole_key(const struct view *view, const struct lockshm_row *row)
 {
 	if (!view->which.id)
 		return view->which.key;
-	return (struct key){ lock->key_shown == lock->key_len ? lock->key : NULL, lock->key_len };
+	return (struct key){ row->key_shown == row->key_len ? row->key : NULL, row->key_len };
 }
 
-static int show_lock(const struct lockshm_lock_info *found, void *arg)
+static void show_lock(const struct view *view, const struct lock *lock)
 {
-	const struct view *view = arg;
-	struct lockshm_lock_info now = lock_now(found), *lock = &now;
-	struct key key = whole_key(view, lock);
+	struct key key = whole_key(view, &lock->row);
 	struct json json = { stdout, true };
 
 	switch (view->format) {
@@ -67,7 +65,7 @@ static int show_lock(const struct lockshm_lock_info *found, void *arg)
 		json_open(&json, NULL, '{');
 		json_segment(&json, view->name);
 		lock_json(&json, lock);
-		if (!lock->known)
+		if (!lock->row.known)
 			unknown_json(&json, view);
 		if (!view->local)
 			remote_json(&json, view->segment, view->name, key);
@@ -84,12 +82,12 @@ static int show_lock(const struct lockshm_lock_info *found, void *arg)
 		if (!view->local)
 			remote_human(stdout, view->segment, view->name, key);
 	}
-	return 0;
 }
 
 int lockctl_show(int argc, char **argv)
 {
 	struct view view = { .format = FORMAT_HUMAN };
+	struct lock lock = LOCK_INIT;
 	bool escaped = false;
 	int status;
 
@@ -109,9 +107,12 @@ int lockctl_show(int argc, char **argv)
 	status = open_to_look(&view.segment, view.name);
 	if (status)
 		return status;
-	status = find_lock(view.segment, &view.which, show_lock, &view);
-	if (status < 0)
+	status = find_lock(view.segment, &view.which, &lock);
+	if (status == 0)
+		show_lock(&view, &lock);
+	else
 		status = status == LOCKSHM_NOT_HELD ? unknown_id(view.which.id) : failed(status, NULL);
+	lock_free(&lock);
 	lockshm_close(view.segment);
 	return status;
 }

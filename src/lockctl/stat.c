@@ -281,28 +281,37 @@ static void raise_to(uint64_t *most, uint64_t value)
 		*most = value;
 }
 
-static int add_lock(const struct lockshm_lock_info *lock, void *arg)
+/** @waiters: of its key so far */
+static void add_request(struct queues *queues, const struct lockshm_row *row, uint64_t *waiters)
 {
-	struct queues *queues = arg;
+	uint64_t age_ns = row->request.age_ns > 0 ? (uint64_t)row->request.age_ns : 0;
+
+	if (!row->alive || row_is_internal(row))
+		return;
+	if (row->request.state == LOCKSHM_HOLDING)
+		raise_to(&queues->oldest_hold_ns, age_ns);
+	if (row->request.state != LOCKSHM_WAITING)
+		return;
+	raise_to(&queues->oldest_wait_ns, age_ns);
+	raise_to(&queues->longest_queue, ++*waiters);
+}
+
+static int get_queues(struct queues *queues, lockshm_t *segment)
+{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
 	uint64_t waiters = 0;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_BUSY, NULL, 0);
 
-	if (lock_is_internal(lock))
-		return 0;
-	for (size_t i = 0; i < lock->holders + lock->waiters; i++) {
-		const struct lockshm_request_info *request = lock->requests[i];
-		uint64_t age_ns = request->age_ns > 0 ? (uint64_t)request->age_ns : 0;
-
-		if (!request->alive)
-			continue;
-		if (request->state == LOCKSHM_HOLDING)
-			raise_to(&queues->oldest_hold_ns, age_ns);
-		if (request->state != LOCKSHM_WAITING)
-			continue;
-		raise_to(&queues->oldest_wait_ns, age_ns);
-		waiters++;
+	while (code == 0 && (code = lockshm_list_next(list, &row)) == 1) {
+		if (!row.request.state)
+			waiters = 0;
+		else
+			add_request(queues, &row, &waiters);
+		code = 0;
 	}
-	raise_to(&queues->longest_queue, waiters);
-	return 0;
+	lockshm_list_close(list);
+	return code;
 }
 
 /** Return: EXIT_OK, or the exit status after a message. */
@@ -319,26 +328,11 @@ static int get_counts(struct counts *counts, const char *name)
 	counts->queues = (struct queues){ 0, 0, 0 };
 	code = lockshm_stat(segment, &counts->stat);
 	if (code >= 0)
-		code = lockshm_each_lock(segment, add_lock, &counts->queues);
+		code = get_queues(&counts->queues, segment);
 	if (code >= 0)
 		code = lockshm_bridge_stat(segment, &counts->bridge);
 	lockshm_close(segment);
 	return code < 0 ? failed(code, NULL) : EXIT_OK;
-}
-
-/** A growing list of names. */
-struct names {
-	char **name;
-	size_t n;
-};
-
-static int add_name(const struct lockshm_segment_info *info, void *arg)
-{
-	struct names *names = arg;
-
-	names->name = checked(reallocarray(names->name, names->n + 1, sizeof(*names->name)));
-	names->name[names->n++] = format_text("%s", info->name);
-	return 0;
 }
 
 /** The samples of those that can be read; each of the others has a message and counts for the exit status. */
@@ -363,15 +357,21 @@ static int print_several(char **names, size_t n)
 
 static int print_all(void)
 {
-	struct names names = { NULL, 0 };
-	int code = lockshm_each_segment(add_name, &names), status;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	char **names = NULL;
+	size_t n = 0;
+	int code = lockshm_list_open(&list, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0), status;
 
-	if (code < 0)
-		return failed(code, NULL);
-	status = print_several(names.name, names.n);
-	for (size_t i = 0; i < names.n; i++)
-		free(names.name[i]);
-	free(names.name);
+	while (code == 0 && lockshm_list_next(list, &row) == 1) {
+		names = checked(reallocarray(names, n + 1, sizeof(*names)));
+		names[n++] = format_text("%s", row.segment);
+	}
+	lockshm_list_close(list);
+	status = code < 0 ? failed(code, NULL) : print_several(names, n);
+	while (n > 0)
+		free(names[--n]);
+	free(names);
 	return status;
 }
 

@@ -29,20 +29,16 @@
 
 SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, global_keys);
 SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, global_keys);
-SIZED(HOST_LEASE_INFO, lockshm_host_lease_info, why, why_age_ns);
-SIZED(LOCK_INFO, lockshm_lock_info, lease, known);
-SIZED(MARKS, lockshm_marks, token, id);
-SIZED(OWNER_INFO, lockshm_owner_info, name, name);
 SIZED(OUTCOME, lockshm_outcome, report, report);
 SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);
-SIZED(REQUEST_INFO, lockshm_request_info, name, name);
-SIZED(SEGMENT_INFO, lockshm_segment_info, stat, stat);
+SIZED(ROW, lockshm_row, segment, segment);
 SIZED(STAT, lockshm_stat, locks_left, refused_leases);
 
 /* Frozen: nested by value or elements of an array. */
 _Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_previous) == 96 &&
-		       sizeof(struct lockshm_blocker) == 120 && sizeof(struct lockshm_key) == 32,
+		       sizeof(struct lockshm_blocker) == 120 && sizeof(struct lockshm_key) == 32 &&
+		       sizeof(struct lockshm_host_lease) == 384,
 	       "a frozen struct does not grow");
 
 /* Size of a program's struct, its first field. */

@@ -25,17 +25,15 @@ static void barge_send(struct agent *a)
 	agent_send(a, c);
 }
 
-static int copy_state(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(int *)arg = lock->holders + lock->waiters ? lock->requests[0]->state : 0;
-	return 0;
-}
-
 static int first_state(void)
 {
-	int state = 0;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int state = 0, code;
 
-	ck_code(lockshm_show_lock(hosts[0].s, K, strlen(K), copy_state, &state), 0);
+	EACH_ROW(row, code, hosts[0].s, LOCKSHM_LIST_KEY, K, strlen(K))
+		if (!state)
+			state = row.request.state;
+	ck_code(code, 0);
 	return state;
 }
 

@@ -319,30 +319,24 @@ START_TEST(refused)
 }
 END_TEST
 
-static int global_of(const struct lockshm_lock_info *lock, void *arg)
+static int shown(const char *key)
 {
-	*(uint64_t *)arg = lock->global;
-	return 0;
-}
+	struct lockshm_row row;
 
-static uint64_t shown(const char *key)
-{
-	uint64_t is = 2;
-
-	ck_code(lockshm_show_lock(hosts[0].s, key, strlen(key), global_of, &is), 0);
-	return is;
+	ck_code(key_row(hosts[0].s, key, strlen(key), &row), 0);
+	return row.global;
 }
 
 START_TEST(shown_to_operators)
 {
 	hosts_with("job:,user:");
 	ck_assert_str_eq(bridge_of(0).global_keys, "job:,user:");
-	ck_assert_uint_eq(shown(USER), 1);
-	ck_assert_uint_eq(shown(LOCAL), 0);
+	ck_assert_int_eq(shown(USER), 1);
+	ck_assert_int_eq(shown(LOCAL), 0);
 	ck_code(plain(a, USER, X, 0, 0), 0);
-	ck_assert_uint_eq(shown(USER), 1);
+	ck_assert_int_eq(shown(USER), 1);
 	ck_code(plain(b, LOCAL, X, 0, 0), 0);
-	ck_assert_uint_eq(shown(LOCAL), 0);
+	ck_assert_int_eq(shown(LOCAL), 0);
 }
 END_TEST
 

@@ -168,7 +168,7 @@ START_TEST(local_only_beside_a_mark)
 	ck_code(agent_do(a, args), LOCKSHM_LOCAL_ONLY);
 	agent_kill(a);
 	ck_code(local_only_by(_i, holds), LOCKSHM_LOCAL_ONLY);
-	ck_code(lockshm_acknowledge_marks(seg, NULL, &cleared), 0);
+	ck_code(clear_all_marks(seg, &cleared), 0);
 	ck_assert_uint_eq(cleared, 1);
 }
 END_TEST

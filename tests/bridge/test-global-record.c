@@ -234,7 +234,7 @@ END_TEST
 /* A lease never has more time left than a new one. */
 START_TEST(an_end_too_far_away_is_damage)
 {
-	struct lockshm_host_lease_info lease;
+	struct lockshm_host_lease lease;
 
 	host_with_leases(4);
 	a = on_host(0);

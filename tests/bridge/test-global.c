@@ -692,18 +692,11 @@ START_TEST(hosts_take_many_in_one_order)
 }
 END_TEST
 
-static int is_held(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(bool *)arg = lock->holders > 0;
-	return 0;
-}
-
 static bool first_is_held(void *arg)
 {
-	bool held = false;
+	struct lockshm_row row;
 
-	(void)lockshm_show_lock(hosts[0].s, arg, strlen(arg), is_held, &held);
-	return held;
+	return key_row(hosts[0].s, arg, strlen(arg), &row) == 0 && row.holders > 0;
 }
 
 /* They meet the global ones of their host. */

@@ -92,20 +92,18 @@ static int wait_for(lockshm_t *segment, const char *key)
 	return code ? complain("release", code, lockshm_strerror(code)) : 0;
 }
 
-static int count_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(size_t *)arg = lock->waiters;
-	return 0;
-}
-
 static int waiters(lockshm_t *segment, const char *key)
 {
-	size_t n = 0;
-	int code = lockshm_show_lock(segment, key, strlen(key), count_waiters, &n);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	int code = lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, key, strlen(key));
 
-	if (code)
-		return complain("show", code, lockshm_strerror(code));
-	printf("%zu\n", n);
+	if (code == 0)
+		code = lockshm_list_next(list, &row);
+	lockshm_list_close(list);
+	if (code != 1)
+		return complain("list", code, lockshm_strerror(code));
+	printf("%u\n", (unsigned)row.waiters);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ expect 0 lockctl run "$other" key -w 0 -- true # without --global it is another 
 if command -v jq >/dev/null; then
 	expect 0 lockctl show "$seg" key --json
 	jq -e '.lease.state == "held" and .lease.mode == "exclusive" and .lease.local_grants == 1 and .lease.remaining_ms > 0 and
-		(.lease.value | length) == 32 and .holders[0].global_token > 0' <"$dir/stdout" >/dev/null || fail "JSON of show"
+		(.lease.value | length) == 32 and .holders[0].token > 0' <"$dir/stdout" >/dev/null || fail "JSON of show"
 	[ "$(redis get test:key)" = "$(jq -r .lease.value <"$dir/stdout")" ] || fail "the value in Redis"
 	expect 0 lockctl ls "$seg" --json
 	jq -e '[.locks[] | select(.key == "key") | .lease.state] == ["held"]' <"$dir/stdout" >/dev/null || fail "JSON of ls"

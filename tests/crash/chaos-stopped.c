@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "chaos-stopped.h"
+#include "support/rows.h"
 
 enum {
 	TABLES = 3,
@@ -78,35 +79,29 @@ static uint32_t below(uint32_t n)
 static struct actor actors[ACTORS];
 static struct totals *mine;
 
-static void tell_request(const struct lockshm_lock_info *lock, size_t i)
+static void tell_request(const struct lockshm_row *row)
 {
-	const struct lockshm_request_info *r = lock->requests[i];
+	const struct lockshm_blocker *r = &row->request;
 
-	printf("    %s %s pid %d %s token %" PRIu64 " since %.1f ms, %.1f ms left\n",
+	printf("    %s %s pid %d %s ticket %" PRIu64 " since %.1f ms, %.1f ms left\n",
 	       r->state == LOCKSHM_WAITING ? "waits" : "holds", r->mode == LOCKSHM_EXCLUSIVE ? "exclusive" : "shared",
-	       (int)r->pid, r->alive ? "alive" : "dead", r->token, (double)r->age_ns / 1e6,
+	       (int)r->pid, row->alive ? "alive" : "dead", r->ticket, (double)r->age_ns / 1e6,
 	       (double)r->expires_in_ns / 1e6);
-}
-
-static int tell_lock(const struct lockshm_lock_info *lock, void *arg)
-{
-	size_t i;
-
-	(void)arg;
-	for (i = 0; i < lock->holders + lock->waiters; i++)
-		tell_request(lock, i);
-	return 0;
 }
 
 /* The queue as it stands, and a copy of the segment. */
 static void fail(const char *what, const char *key, int64_t late_ns)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	char command[256];
 	unsigned i;
+	int code;
 
 	printf("FAIL: seed %" PRIu64 ", table %d, round %" PRIu64 ": %s; %.1f ms past all leases; the queue of %s:\n",
 	       seed, (int)(mine - totals), mine->rounds, what, (double)late_ns / 1e6, key);
-	lockshm_show_lock(chaos_locks, key, strlen(key), tell_lock, NULL);
+	EACH_ROW(row, code, chaos_locks, LOCKSHM_LIST_KEY, key, strlen(key))
+		if (row.request.state)
+			tell_request(&row);
 	for (i = 0; i < ACTORS; i++)
 		printf("    actor %u: pid %d%s%s%s%s, holder %s\n", i, (int)actors[i].pid,
 		       actors[i].busy ? ", waits" : "", actors[i].stopped ? ", stopped" : "",

@@ -300,11 +300,9 @@ static int previous(const struct scene *s)
 /* An operator's, without the lock. */
 static int acknowledge_marks(const struct scene *s)
 {
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	size_t cleared;
 
-	marks.key = s->key;
-	marks.key_len = strlen(s->key);
-	return lockshm_acknowledge_marks(seg, &marks, NULL);
+	return clear_marks(seg, LOCKSHM_LIST_KEY, s->key, strlen(s->key), 0, &cleared);
 }
 
 static int move_to_process(const struct scene *s)
@@ -465,19 +463,14 @@ static void *wait_for_the_key(void *arg)
 	return NULL;
 }
 
-static int has_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)arg;
-	return lock->waiters > 0;
-}
-
 static int thread_waits(const struct scene *s)
 {
+	struct lockshm_row row;
 	pthread_t thread;
 
 	if (joined(s) != 0 || pthread_create(&thread, NULL, wait_for_the_key, (void *)(uintptr_t)s) != 0)
 		return -1;
-	while (lockshm_show_lock(seg, s->key, strlen(s->key), has_waiters, NULL) != 1)
+	while (key_row(seg, s->key, strlen(s->key), &row) != 0 || row.waiters == 0)
 		sched_yield();
 	return 0;
 }

@@ -51,22 +51,17 @@ static int robust_try(const struct scene *s)
 
 static int acknowledge_mark(const struct scene *s)
 {
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	size_t cleared;
 
-	marks.key = s->key;
-	marks.key_len = strlen(s->key);
-	return lockshm_acknowledge_marks(seg, &marks, NULL);
+	return clear_marks(seg, LOCKSHM_LIST_KEY, s->key, strlen(s->key), 0, &cleared);
 }
 
-static int is_damaged(const struct lockshm_lock_info *lock, void *unused)
+static int list_key(const struct scene *s)
 {
-	(void)unused;
-	return lock->damaged != 0;
-}
+	struct lockshm_row row;
+	int code = key_row(seg, s->key, strlen(s->key), &row);
 
-static int show_lock(const struct scene *s)
-{
-	return lockshm_show_lock(seg, s->key, strlen(s->key), is_damaged, NULL);
+	return code ? code : row.damage.status != 0;
 }
 
 /* ---------------------------------------------------------------- the others */
@@ -121,6 +116,7 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct caught c;
 	unsigned marks, robust;
+	size_t cleared;
 
 	snprintf(s->key, sizeof(s->key), "victim-%u", point);
 	s->round++;
@@ -141,7 +137,7 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 		ck_assert_msg(robust_keys() <= robust + (entry_of(s->key) != ENTRY_NONE),
 			      "%s: point %u: another key is robust", op->name, point);
 	(void)lockshm_release(&hold, 0);
-	ck_code(lockshm_acknowledge_marks(seg, NULL, NULL), 0);
+	ck_code(clear_all_marks(seg, &cleared), 0);
 	ck_code(lockshm_sweep(seg, NULL), 0);
 	return c.points;
 }
@@ -180,7 +176,7 @@ END_TEST
 
 START_TEST(no_key_is_shown_with_another_keys_mark)
 {
-	static const struct step_op op = { .name = "show-lock", .prepare = takes_part, .act = show_lock };
+	static const struct step_op op = { .name = "list-key", .prepare = takes_part, .act = list_key };
 
 	stop_everywhere(&op, true);
 }

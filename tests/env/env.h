@@ -14,6 +14,7 @@
 
 #include "lockshm.h"
 #include "subject.h"
+#include "support/rows.h"
 
 #define ENV_PATIENCE_MS 60000 /* no answer takes longer on a machine with a load of 100 */
 

@@ -60,24 +60,22 @@ static struct lockshm_stat stat_now(void)
 	return stat;
 }
 
-static int count_lock(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(uint64_t *)arg += lock->holders == 1 && lock->key_len == 8;
-	return 0;
-}
-
 /* As many as one thread may hold at once, up to a bound. */
 static void hold_many(uint64_t n)
 {
 	lockshm_hold_t *holds = calloc(n, sizeof(*holds));
 	int64_t longest = 0, begun = env_now();
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	uint64_t i, seen = 0;
+	int code;
 
 	CHECK(holds != NULL);
 	for (i = 0; i < n; i++)
 		CHECK_CODE(take(i, &holds[i], &longest), 0);
 	CHECK(stat_now().locks_busy == n);
-	CHECK_CODE(lockshm_each_lock(env_segment, count_lock, &seen), 0);
+	EACH_ROW(row, code, env_segment, LOCKSHM_LIST_BUSY, NULL, 0)
+		seen += row.request.state == 0 && row.holders == 1 && row.key_len == 8;
+	CHECK_CODE(code, 0);
 	CHECK(seen == n);
 	for (i = 0; i < n; i++)
 		CHECK_CODE(lockshm_release(&holds[i], 0), 0);

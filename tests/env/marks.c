@@ -156,13 +156,13 @@ static void robust_keys_keep_their_marks(void)
 	CHECK(stat_now().locks_damaged == n);
 	CHECK(known > 0);
 	table_is_full();
-	CHECK_CODE(lockshm_acknowledge_marks(env_segment, NULL, &cleared), 0);
+	CHECK_CODE(clear_all_marks(env_segment, &cleared), 0);
 	CHECK(cleared == n);
 	CHECK(stat_now().locks_damaged == 0);
 	/* Other marks of the same keys, most of which are where they were. */
 	CHECK(fill(pids, LOCKS / 2) == LOCKS / 2);
 	(void)see_all(pids, LOCKS / 2);
-	CHECK_CODE(lockshm_acknowledge_marks(env_segment, NULL, &cleared), 0);
+	CHECK_CODE(clear_all_marks(env_segment, &cleared), 0);
 	CHECK(cleared == LOCKS / 2);
 	plain_keys_leave_nothing(LOCKS);
 	printf("the table of %u keys was full with %u marks, %u of them with details\n", LOCKS, n, known);

@@ -57,12 +57,6 @@ static int strict(struct subject *p, int hold, const char *key)
 	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
 }
 
-static int count_exact(const struct lockshm_owner_info *owner, void *arg)
-{
-	*(int *)arg += owner->exact;
-	return 0;
-}
-
 static bool exact(const struct environment *where)
 {
 	const struct filter *f = where->arg;
@@ -74,12 +68,15 @@ static bool exact(const struct environment *where)
 static int64_t hand_over(const struct environment *a, const struct environment *b)
 {
 	struct subject *holder = subject_start(a), *waiter = subject_start(b);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	int64_t killed;
-	int n = 0;
+	int n = 0, code;
 
 	CHECK_CODE(strict(holder, 0, "key"), 0);
 	CHECK_CODE(strict(waiter, 1, "other"), 0);
-	CHECK_CODE(lockshm_each_owner(env_segment, count_exact, &n), 0);
+	EACH_ROW(row, code, env_segment, LOCKSHM_LIST_OWNERS, NULL, 0)
+		n += row.exact;
+	CHECK_CODE(code, 0);
 	CHECK(n == exact(a) + exact(b));
 	subject_begin(waiter, 0, "key", LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, LOCKSHM_FOREVER);
 	env_await_waiters("key", 1);

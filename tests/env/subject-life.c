@@ -61,15 +61,21 @@ static int my_create(const struct command *c, struct answer *answer)
 	return lockshm_create(&my_segment, env_name, &options, &answer->report.error);
 }
 
-static int see_holder(const struct lockshm_lock_info *lock, void *arg)
+static int look_at(const char *key, struct answer *answer)
 {
-	struct answer *answer = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	bool first = true;
+	int code;
 
-	if (lock->holders) {
-		answer->expires_ns = lock->requests[0]->expires_in_ns;
-		answer->token = lock->requests[0]->token;
+	EACH_ROW(row, code, my_segment, LOCKSHM_LIST_KEY, key, strlen(key))
+	{
+		if (!row.holders || !row.request.state || !first)
+			continue;
+		answer->expires_ns = row.request.expires_in_ns;
+		answer->token = row.request.token;
+		first = false;
 	}
-	return 0;
+	return code;
 }
 
 static int obey(const struct command *c, struct answer *answer)
@@ -94,7 +100,7 @@ static int obey(const struct command *c, struct answer *answer)
 	case CREATE:
 		return my_create(c, answer);
 	case LOOK:
-		return lockshm_show_lock(my_segment, c->key, strlen(c->key), see_holder, answer);
+		return look_at(c->key, answer);
 	default:
 		return c->function();
 	}

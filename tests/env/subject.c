@@ -140,28 +140,21 @@ int subject_call(struct subject *p, int (*function)(void))
 
 struct waiters {
 	const char *key;
-	size_t wanted, seen;
+	size_t wanted;
 };
-
-static int see_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct waiters *w = arg;
-
-	w->seen = lock->waiters;
-	return 0;
-}
 
 static bool enough_waiters(void *arg)
 {
 	struct waiters *w = arg;
+	struct lockshm_row row;
 
-	CHECK_CODE(lockshm_show_lock(env_segment, w->key, strlen(w->key), see_waiters, w), 0);
-	return w->seen >= w->wanted;
+	CHECK_CODE(key_row(env_segment, w->key, strlen(w->key), &row), 0);
+	return row.waiters >= w->wanted;
 }
 
 void env_await_waiters(const char *key, size_t n)
 {
-	struct waiters w = { key, n, 0 };
+	struct waiters w = { key, n };
 
 	env_await(enough_waiters, &w, "waiting");
 }

@@ -131,19 +131,15 @@ static int install_handler(void *unused)
 	return sigaction(SIGBUS, &action, NULL);
 }
 
-static int see_nothing(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)lock;
-	(void)arg;
-	return 0;
-}
-
 static int look_around(void)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
 	lockshm_stat(my_segment, &stat);
-	lockshm_each_lock(my_segment, see_nothing, NULL);
+	EACH_ROW(row, code, my_segment, LOCKSHM_LIST_BUSY, NULL, 0)
+		continue;
 	lockshm_verify(my_segment, NULL, NULL, NULL);
 	lockshm_sweep(my_segment, NULL);
 	return lockshm_current(my_segment);

@@ -2,6 +2,7 @@
 /* fuzz-program.c - carrying out a program of the fuzzer, see fuzz.h */
 #define _GNU_SOURCE
 #include "fuzz.h"
+#include "support/rows.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -188,25 +189,19 @@ static const char *fuzz_path(void)
 	return path;
 }
 
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+static void list(struct run *run, int what, const char *key)
 {
-	struct run *run = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	size_t i;
+	int code;
 
-	for (i = 0; i < lock->key_shown; i++)
-		run->sum += lock->key[i];
-	for (i = 0; i < lock->holders + lock->waiters; i++)
-		run->sum += (unsigned)strlen(lock->requests[i]->tag) + (unsigned)lock->requests[i]->expires_in_ns;
-	run->sum += (unsigned)strlen(lock->previous.tag);
-	return 0;
-}
-
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
-{
-	struct run *run = arg;
-
-	run->sum += (unsigned)owner->pid;
-	return 0;
+	EACH_ROW(row, code, run->segment, what, key, key ? strlen(key) : 0)
+	{
+		for (i = 0; i < row.key_shown; i++)
+			run->sum += row.key[i];
+		run->sum += (unsigned)strlen(row.request.tag) + (unsigned)row.request.expires_in_ns +
+			    (unsigned)row.request.pid + (unsigned)strlen(row.damage.tag);
+	}
 }
 
 static void see_problem(const char *invariant, const char *text, void *arg)
@@ -294,9 +289,9 @@ static void look_at_all(struct run *run)
 	unsigned i;
 
 	for (i = 0; i < SCENE_KEYS; i++)
-		lockshm_show_lock(run->segment, scene_keys[i], strlen(scene_keys[i]), see_lock, run);
-	lockshm_each_lock(run->segment, see_lock, run);
-	lockshm_each_owner(run->segment, see_owner, run);
+		list(run, LOCKSHM_LIST_KEY, scene_keys[i]);
+	list(run, LOCKSHM_LIST_BUSY, NULL);
+	list(run, LOCKSHM_LIST_OWNERS, NULL);
 	lockshm_stat(run->segment, &stat);
 	lockshm_current(run->segment);
 }
@@ -339,24 +334,15 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 /* Of the key, or of those that begin like it, or of all. */
 static void acknowledge_marks(struct run *run, const struct fuzz_command *c)
 {
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	const char *key = scene_keys[c->index % SCENE_KEYS];
-	size_t n;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	bool one = c->word % 4 == 0, some = c->word % 4 == 1;
+	int code;
 
-	if (c->word % 4 == 0) {
-		marks.key = key;
-		marks.key_len = strlen(key);
-	}
-	if (c->word % 4 == 1) {
-		marks.prefix = key;
-		marks.prefix_len = 1 + c->arg % strlen(key);
-	}
-	if (c->word & 4)
-		marks.older_than_ns = c->value < 0 ? 0 : c->value;
-	if (c->word & 8)
-		marks.token = run->segment->token_base + (uint64_t)c->value;
-	lockshm_acknowledge_marks(run->segment, &marks, &n);
-	run->sum += (unsigned)n;
+	EACH_ROW(row, code, run->segment, one ? LOCKSHM_LIST_KEY : LOCKSHM_LIST_BUSY, one || some ? key : NULL,
+		 one ? strlen(key) : some ? 1 + c->arg % strlen(key) : 0)
+		run->sum += (unsigned)lockshm_acknowledge_of(
+			run->segment, row.id, c->word & 8 ? run->segment->token_base + (uint64_t)c->value : row.damage.token);
 }
 
 static void call(struct run *run, const struct fuzz_command *c)
@@ -374,7 +360,7 @@ static void call(struct run *run, const struct fuzz_command *c)
 		look_at_all(run);
 		break;
 	case OP_SHOW:
-		lockshm_show_lock(run->segment, key, strlen(key), see_lock, run);
+		list(run, LOCKSHM_LIST_KEY, key);
 		break;
 	case OP_VERIFY:
 		lockshm_verify(run->segment, see_problem, run, NULL);

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "fuzz.h"
+#include "support/rows.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -135,23 +136,17 @@ static void play(const struct subject *p, int ready)
 		pause();
 }
 
-static int count_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(size_t *)arg = lock->waiters;
-	return 0;
-}
-
 static void until_waiting(size_t wanted)
 {
-	size_t waiters = 0;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	time_t begun = time(NULL);
 
 	/* nanosleep() is fuzz-guard.c's, and does not sleep. */
-	while (waiters < wanted) {
+	while (row.waiters < wanted) {
 		if (time(NULL) - begun > 20)
 			give_up("a waiter does not wait");
 		sched_yield();
-		lockshm_show_lock(segment, scene_keys[HELD], strlen(scene_keys[HELD]), count_waiters, &waiters);
+		(void)key_row(segment, scene_keys[HELD], strlen(scene_keys[HELD]), &row);
 	}
 }
 

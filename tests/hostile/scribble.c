@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "scribble-loop.h"
+#include "support/rows.h"
 #include "segment/words.h"
 #include "lockshm.h"
 
@@ -79,33 +80,39 @@ static void nap(long us)
 static lockshm_t *segment;
 static lockshm_hold_t holds[HOLDS];
 
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+static void list(int what)
 {
-	volatile unsigned *sum = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	volatile unsigned sum = 0;
 	size_t i;
+	int code;
 
-	for (i = 0; i < lock->key_shown; i++)
-		*sum += lock->key[i];
-	for (i = 0; i < lock->holders + lock->waiters; i++)
-		*sum += (unsigned)strlen(lock->requests[i]->tag);
-	return 0;
+	EACH_ROW(row, code, segment, what, NULL, 0)
+	{
+		for (i = 0; i < row.key_shown; i++)
+			sum += row.key[i];
+		sum += (unsigned)strlen(row.request.tag) + (unsigned)row.request.pid;
+	}
 }
 
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
+/* One look: what others scribble over may never end. */
+static int clear_some_marks(void)
 {
-	volatile unsigned *sum = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
-	*sum += (unsigned)owner->pid;
-	return 0;
+	EACH_ROW(row, code, segment, LOCKSHM_LIST_BUSY, NULL, 0)
+		if (row.damage.status)
+			(void)lockshm_acknowledge_of(segment, row.id, row.damage.token);
+	return code;
 }
 
 static void look(void)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
-	unsigned sum = 0;
 
-	lockshm_each_lock(segment, see_lock, &sum);
-	lockshm_each_owner(segment, see_owner, &sum);
+	list(LOCKSHM_LIST_BUSY);
+	list(LOCKSHM_LIST_OWNERS);
 	lockshm_stat(segment, &stat);
 }
 
@@ -166,7 +173,7 @@ int use(lockshm_hold_t *hold)
 	case 9:
 		return lockshm_previous(hold, &mark);
 	case 10:
-		return lockshm_acknowledge_marks(segment, NULL, NULL);
+		return clear_some_marks();
 	default:
 		return lockshm_release(hold, 0);
 	}

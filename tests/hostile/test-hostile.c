@@ -132,36 +132,33 @@ static uint64_t hostile_value(uint32_t job, uint64_t old)
 static const char *const keys[] = { "held", "shared", "cooling", "damaged", "dead", "new-1", "new-2", "new-3" };
 #define N_KEYS 8
 
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+static int list(lockshm_t *s, int what, const char *key, bool acknowledge)
 {
-	volatile unsigned *sum = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	volatile unsigned sum = 0;
 	size_t i;
+	int code;
 
-	/* Read everything that a result points at. */
-	for (i = 0; i < lock->key_shown; i++)
-		*sum += lock->key[i];
-	for (i = 0; i < lock->holders + lock->waiters; i++)
-		*sum += (unsigned)strlen(lock->requests[i]->tag) + (unsigned)lock->requests[i]->pid;
-	return 0;
-}
-
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
-{
-	volatile unsigned *sum = arg;
-
-	*sum += (unsigned)owner->pid;
-	return 0;
+	EACH_ROW(row, code, s, what, key, key ? strlen(key) : 0)
+	{
+		for (i = 0; i < row.key_shown; i++)
+			sum += row.key[i];
+		sum += (unsigned)strlen(row.request.tag) + (unsigned)row.request.pid;
+		if (acknowledge)
+			lockshm_acknowledge_of(s, row.id, row.damage.token);
+	}
+	return code;
 }
 
 static void look_around(lockshm_t *s)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
-	unsigned sum = 0, i;
+	unsigned i;
 
 	for (i = 0; i < N_KEYS; i++)
-		lockshm_show_lock(s, keys[i], strlen(keys[i]), see_lock, &sum);
-	lockshm_each_lock(s, see_lock, &sum);
-	lockshm_each_owner(s, see_owner, &sum);
+		list(s, LOCKSHM_LIST_KEY, keys[i], false);
+	list(s, LOCKSHM_LIST_BUSY, NULL, false);
+	list(s, LOCKSHM_LIST_OWNERS, NULL, false);
 	lockshm_stat(s, &stat);
 }
 
@@ -192,7 +189,7 @@ static void use_locks(lockshm_t *s)
 		lockshm_release(&hold, 0);
 	}
 	lockshm_end_hold(s, "shared", 6, s->token_base + 1);
-	lockshm_acknowledge_marks(s, NULL, NULL);
+	list(s, LOCKSHM_LIST_BUSY, NULL, true);
 }
 
 static void use_image(uint32_t job, const char *name)
@@ -368,7 +365,6 @@ START_TEST(queue_that_is_a_ring_traps_no_caller)
 	struct shm_request *oldest;
 	struct shm_entry *e;
 	lockshm_hold_t mine, hold;
-	unsigned sum = 0;
 
 	segment_with(64, 64, 8);
 	populate();
@@ -381,7 +377,7 @@ START_TEST(queue_that_is_a_ring_traps_no_caller)
 	ck_assert_int_lt(lockshm_acquire(seg, &request, &hold), 0);
 	request.timeout_ns = 0;
 	ck_assert_int_lt(lockshm_acquire(seg, &request, &hold), 0);
-	ck_assert_int_ge(lockshm_show_lock(seg, "held", 4, see_lock, &sum), LOCKSHM_BAD_SEGMENT);
+	ck_assert_int_ge(list(seg, LOCKSHM_LIST_KEY, "held", false), LOCKSHM_BAD_SEGMENT);
 	ck_code(lockshm_verify(seg, NULL, NULL, NULL), LOCKSHM_BAD_SEGMENT);
 	ck_code(lockshm_release(&mine, 0), 0);
 	alarm(0);

@@ -377,31 +377,36 @@ START_TEST(null_arguments)
 }
 END_TEST
 
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+/* Refused, and there is no listing. */
+static void list_refused(lockshm_t *segment, int what, const char *key, size_t len, int code)
 {
-	(void)lock;
-	(void)arg;
-	return 0;
-}
+	lockshm_list_t *list = (lockshm_list_t *)(uintptr_t)8;
 
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
-{
-	(void)owner;
-	(void)arg;
-	return 0;
+	ck_code(lockshm_list_open(&list, segment, what, key, len), code);
+	ck_assert_ptr_null(list);
 }
 
 START_TEST(wrong_arguments_of_the_inspectors)
 {
-	ck_code(lockshm_each_lock(NULL, see_lock, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_each_lock(seg, NULL, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_each_owner(NULL, see_owner, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_each_owner(seg, NULL, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_show_lock(NULL, "k", 1, see_lock, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_show_lock(seg, NULL, 1, see_lock, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_show_lock(seg, "k", 0, see_lock, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_show_lock(seg, "k", 1, NULL, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_show_lock(seg, long_key, sizeof(long_key), see_lock, NULL), LOCKSHM_KEY_TOO_LONG);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+
+	ck_code(lockshm_list_open(NULL, seg, LOCKSHM_LIST_BUSY, NULL, 0), LOCKSHM_INVALID);
+	list_refused(NULL, LOCKSHM_LIST_BUSY, NULL, 0, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_SEGMENTS, NULL, 0, LOCKSHM_INVALID);
+	list_refused(seg, 1, NULL, 0, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_SEGMENTS + 1, NULL, 0, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_KEY, NULL, 0, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_KEY, NULL, 1, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_KEY, "k", 0, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_OWNERS, "k", 1, LOCKSHM_INVALID);
+	list_refused(NULL, LOCKSHM_LIST_SEGMENTS, "k", 1, LOCKSHM_INVALID);
+	list_refused(seg, LOCKSHM_LIST_KEY, long_key, sizeof(long_key), LOCKSHM_KEY_TOO_LONG);
+	list_refused(seg, LOCKSHM_LIST_BUSY, long_key, LOCKSHM_KEY_SHOWN_MAX + 1, LOCKSHM_KEY_TOO_LONG);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_BUSY, NULL, 0), 0);
+	ck_code(lockshm_list_next(list, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_list_next(NULL, &row), LOCKSHM_INVALID);
+	lockshm_list_close(list);
 	ck_code(lockshm_end_hold(NULL, "k", 1, 1), LOCKSHM_INVALID);
 	ck_code(lockshm_end_hold(seg, NULL, 1, 1), LOCKSHM_INVALID);
 	ck_code(lockshm_end_hold(seg, "k", 0, 1), LOCKSHM_INVALID);

@@ -59,12 +59,12 @@ static void check_queue(const struct row *row, size_t from, size_t holding)
 	ck_assert_uint_eq(seen.holders, holding);
 	ck_assert_uint_eq(seen.holders + seen.waiters, row->n - from);
 	for (i = from; i < row->n; i++) {
-		const struct lockshm_request_info *r = &seen.requests[i - from];
+		const struct lockshm_blocker *r = &seen.requests[i - from];
 
 		ck_assert_int_eq(r->pid, row->agents[i]->pid);
 		ck_assert_int_eq(r->mode, mode_of(row->modes[i]));
 		ck_assert_int_eq(r->state, i - from < holding ? LOCKSHM_HOLDING : LOCKSHM_WAITING);
-		ck_assert_int_eq(r->alive, 1);
+		ck_assert_int_eq(seen.alive[i - from], 1);
 	}
 }
 

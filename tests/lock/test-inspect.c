@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/agent.h"
@@ -34,7 +35,7 @@ START_TEST(lock_shows_holders_and_waiters_in_order)
 	ck_assert_uint_eq(seen.requests[0].token, h->answer.token);
 	ck_assert_int_gt(seen.requests[0].expires_in_ns, LOCKSHM_SECONDS(50));
 	ck_assert_int_le(seen.requests[0].expires_in_ns, LOCKSHM_SECONDS(61));
-	ck_assert_int_eq(seen.requests[0].alive, 1);
+	ck_assert_int_eq(seen.alive[0], 1);
 	ck_assert_int_eq(seen.requests[1].state, LOCKSHM_WAITING);
 	ck_assert_int_eq(seen.requests[1].mode, LOCKSHM_EXCLUSIVE);
 	ck_assert_int_eq(seen.requests[1].expires_in_ns, LOCKSHM_FOREVER);
@@ -43,7 +44,9 @@ START_TEST(lock_shows_holders_and_waiters_in_order)
 	ck_assert_int_eq(seen.requests[2].tid, w2->tid);
 	ck_assert_int_eq(seen.requests[2].mode, LOCKSHM_SHARED);
 	ck_assert_str_eq(seen.requests[2].tag, "reader");
-	ck_assert_uint_gt(seen.requests[2].token, seen.requests[1].token);
+	ck_assert_uint_gt(seen.requests[2].ticket, seen.requests[1].ticket);
+	ck_assert_uint_eq(seen.requests[0].ticket, h->answer.token);
+	ck_assert_uint_eq(seen.requests[1].token, 0); /* a wait has none */
 	ck_code(agent_release(h), 0);
 	ck_code(agent_end(w1), 0);
 	look("key", &seen);
@@ -79,7 +82,7 @@ START_TEST(dead_holder_is_shown_dead_and_left_alone)
 	for (i = 0; i < 2; i++) {
 		look("key", &seen);
 		ck_assert_uint_eq(seen.holders, 1);
-		ck_assert_int_eq(seen.requests[0].alive, 0);
+		ck_assert_int_eq(seen.alive[0], 0);
 		ck_assert_int_eq(seen.requests[0].pid, h->pid);
 		ck_assert_int_eq(seen.damaged, 0); /* not yet reaped */
 	}
@@ -107,20 +110,26 @@ END_TEST
 
 struct visit {
 	unsigned n;
-	unsigned stop_at;
 	char keys[16][LOCKSHM_KEY_SHOWN_MAX + 1];
 	size_t shown[16];
 	size_t len[16];
 };
 
-static int visit_lock(const struct lockshm_lock_info *lock, void *arg)
+static void visit(struct visit *v, int what, const char *beginning)
 {
-	struct visit *v = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
-	memcpy(v->keys[v->n], lock->key, lock->key_shown);
-	v->shown[v->n] = lock->key_shown;
-	v->len[v->n] = lock->key_len;
-	return ++v->n == v->stop_at ? 77 : 0;
+	*v = (struct visit){ 0 };
+	EACH_ROW(row, code, seg, what, beginning, beginning ? strlen(beginning) : 0)
+	{
+		if (row.request.state)
+			continue;
+		memcpy(v->keys[v->n], row.key, row.key_shown);
+		v->shown[v->n] = row.key_shown;
+		v->len[v->n++] = row.key_len;
+	}
+	ck_code(code, 0);
 }
 
 static bool visited(const struct visit *v, const char *key)
@@ -133,7 +142,7 @@ static bool visited(const struct visit *v, const char *key)
 	return false;
 }
 
-START_TEST(each_lock_leaves_out_what_is_idle)
+START_TEST(a_list_leaves_out_what_is_idle)
 {
 	struct agent *a = agent_start(), *dies = agent_start();
 	struct visit v = { 0 };
@@ -148,12 +157,98 @@ START_TEST(each_lock_leaves_out_what_is_idle)
 	agent_kill(dies);
 	ck_code(agent_try(a, "damaged", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
 	ck_code(agent_release(a), 0);
-	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
+	visit(&v, LOCKSHM_LIST_BUSY, NULL);
 	ck_assert_uint_eq(v.n, 3);
 	ck_assert(visited(&v, "held") && visited(&v, "cooling") && visited(&v, "damaged"));
-	v = (struct visit){ .stop_at = 2 };
-	ck_code(lockshm_each_lock(seg, visit_lock, &v), 77);
-	ck_assert_uint_eq(v.n, 2);
+	visit(&v, LOCKSHM_LIST_BUSY, "h");
+	ck_assert_uint_eq(v.n, 1);
+	ck_assert(visited(&v, "held"));
+	visit(&v, LOCKSHM_LIST_KNOWN, "id");
+	ck_assert_uint_eq(v.n, 1);
+	ck_assert(visited(&v, "idle"));
+	visit(&v, LOCKSHM_LIST_KNOWN, "held and longer");
+	ck_assert_uint_eq(v.n, 0);
+}
+END_TEST
+
+START_TEST(a_list_ends_at_any_row)
+{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	lockshm_hold_t hold;
+
+	ck_code(take(&hold, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_BUSY, NULL, 0), 0);
+	lockshm_list_close(list);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_BUSY, NULL, 0), 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	lockshm_list_close(list);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_KEY, "key", 3), 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_int_eq(row.request.state, 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_uint_eq(row.request.token, lockshm_token(&hold));
+	ck_assert_uint_eq(row.key_len, 3); /* as in the row of the key */
+	ck_assert_int_eq(lockshm_list_next(list, &row), 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 0);
+	lockshm_list_close(list);
+	lockshm_list_close(NULL);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
+/* What changes after the row of the key shows in no row of its requests. */
+START_TEST(the_rows_of_a_key_are_of_one_instant)
+{
+	struct agent *a = agent_start(), *w = agent_start();
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+
+	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(agent_acquire(w, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_BUSY, NULL, 0), 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_uint_eq(row.holders, 1);
+	ck_assert_uint_eq(row.waiters, 1);
+	ck_code(agent_release(a), 0);
+	ck_code(agent_end(w), 0);
+	ck_code(agent_release(w), 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_int_eq(row.request.state, LOCKSHM_HOLDING);
+	ck_assert_int_eq(row.request.pid, a->pid);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_int_eq(row.request.state, LOCKSHM_WAITING);
+	ck_assert_int_eq(row.request.pid, w->pid);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 0);
+	lockshm_list_close(list);
+}
+END_TEST
+
+/* And goes on in a child. */
+START_TEST(a_list_outlives_the_handle)
+{
+	struct agent *a = agent_start();
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
+	lockshm_t *reader;
+	int status;
+	pid_t pid;
+
+	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_open(&reader, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
+	ck_code(lockshm_list_open(&list, reader, LOCKSHM_LIST_BUSY, NULL, 0), 0);
+	ck_code(lockshm_close(reader), 0);
+	pid = fork();
+	if (pid == 0) {
+		status = lockshm_list_next(list, &row);
+		lockshm_list_close(list);
+		_exit(status == 1 && row.holders == 1 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(lockshm_list_next(list, &row), 1);
+	ck_assert_uint_eq(row.holders, 1);
+	lockshm_list_close(list);
 }
 END_TEST
 
@@ -170,7 +265,7 @@ START_TEST(long_and_binary_keys_are_shown_by_their_beginning)
 	request.key = key;
 	request.key_len = sizeof(key);
 	ck_code(lockshm_acquire(seg, &request, &hold), 0);
-	ck_code(lockshm_each_lock(seg, visit_lock, &v), 0);
+	visit(&v, LOCKSHM_LIST_BUSY, NULL);
 	ck_assert_uint_eq(v.len[0], sizeof(key));
 	ck_assert_uint_eq(v.shown[0], LOCKSHM_KEY_SHOWN_MAX);
 	ck_assert_mem_eq(v.keys[0], key, LOCKSHM_KEY_SHOWN_MAX);
@@ -179,15 +274,18 @@ END_TEST
 
 struct owners {
 	unsigned n;
-	struct lockshm_owner_info list[8];
+	struct lockshm_row list[8];
 };
 
-static int collect_owner(const struct lockshm_owner_info *owner, void *arg)
+static void list_owners(struct owners *o)
 {
-	struct owners *o = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
-	o->list[o->n++] = *owner;
-	return 0;
+	o->n = 0;
+	EACH_ROW(row, code, seg, LOCKSHM_LIST_OWNERS, NULL, 0)
+		o->list[o->n++] = row;
+	ck_code(code, 0);
 }
 
 START_TEST(each_owner_shows_the_threads_that_take_part)
@@ -203,25 +301,23 @@ START_TEST(each_owner_shows_the_threads_that_take_part)
 						       .hold = 1 }),
 		AGENT_BLOCKED);
 	look("key", &seen);
-	/* The waiting token is stored a moment after the request was appended. */
+	/* The ticket of the wait is stored a moment after the request was appended. */
 	do {
-		o.n = 0;
-		ck_code(lockshm_each_owner(seg, collect_owner, &o), 0);
+		list_owners(&o);
 		ck_assert_uint_eq(o.n, 2);
-	} while (o.list[0].waiting_token == 0 && o.list[1].waiting_token == 0 && ++looks < 100000);
+	} while (o.list[0].request.ticket == 0 && o.list[1].request.ticket == 0 && ++looks < 100000);
 	for (i = 0; i < 2; i++) {
-		ck_assert_int_eq(o.list[i].pid, a->pid);
+		ck_assert_int_eq(o.list[i].request.pid, a->pid);
 		ck_assert_int_eq(o.list[i].alive, 1);
 		ck_assert_uint_gt(o.list[i].start_time, 0);
-		if (o.list[i].tid == a->tid)
-			ck_assert_uint_eq(o.list[i].waiting_token, 0);
+		if (o.list[i].request.tid == a->tid)
+			ck_assert_uint_eq(o.list[i].request.ticket, 0);
 		else
-			ck_assert_uint_eq(o.list[i].waiting_token, seen.requests[1].token);
+			ck_assert_uint_eq(o.list[i].request.ticket, seen.requests[1].ticket);
 	}
-	ck_assert_int_eq(o.list[0].tid + o.list[1].tid, a->tid + b->tid);
+	ck_assert_int_eq(o.list[0].request.tid + o.list[1].request.tid, a->tid + b->tid);
 	agent_kill(a);
-	o.n = 0;
-	ck_code(lockshm_each_owner(seg, collect_owner, &o), 0);
+	list_owners(&o);
 	ck_assert_uint_eq(o.n, 2);
 	ck_assert_int_eq(o.list[0].alive + o.list[1].alive, 0);
 }
@@ -349,38 +445,48 @@ struct ids {
 	size_t n, shown;
 };
 
-static int add_id(const struct lockshm_lock_info *lock, void *arg)
+static void list_ids(struct ids *ids, int what, const char *key)
 {
-	struct ids *ids = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
-	ids->shown = lock->key_shown;
-	ids->known = lock->known;
-	if (ids->n < 4)
-		ids->ids[ids->n++] = lock->id;
-	return 0;
+	*ids = (struct ids){ .n = 0 };
+	EACH_ROW(row, code, seg, what, key, key ? strlen(key) : 0)
+	{
+		ids->shown = row.key_shown;
+		ids->known = (uint64_t)row.known;
+		if (!row.request.state && ids->n < 4)
+			ids->ids[ids->n++] = row.id;
+	}
+	ck_code(code, 0);
+}
+
+static uint64_t token_of_mark(const char *key)
+{
+	struct lockshm_row row;
+
+	ck_code(key_row(seg, key, strlen(key), &row), 0);
+	return row.damage.token;
 }
 
 /* Two keys with equal first bytes, the last of which is half a letter. */
 START_TEST(an_id_names_a_key_that_is_cut)
 {
 	struct agent *agents[2] = { agent_start(), agent_start() };
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	struct ids ids = { .n = 0 }, one;
 	char keys[2][80];
-	size_t i, count;
+	size_t i;
 
 	for (i = 0; i < 2; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "%063d\xc3\xa4%zu", 0, i);
 		ck_code(agent_acquire(agents[i], keys[i], LOCKSHM_EXCLUSIVE), 0);
-		one = (struct ids){ .n = 0 };
-		ck_code(lockshm_show_lock(seg, keys[i], strlen(keys[i]), add_id, &one), 0);
+		list_ids(&one, LOCKSHM_LIST_KEY, keys[i]);
 		ids.ids[i] = one.ids[0];
 		ck_assert_uint_eq(one.shown, 63);
 		ck_assert_uint_eq(one.known, 1);
 	}
 	ck_assert(ids.ids[0] != ids.ids[1]);
-	one = (struct ids){ .n = 0 };
-	ck_code(lockshm_each_lock(seg, add_id, &one), 0);
+	list_ids(&one, LOCKSHM_LIST_BUSY, NULL);
 	ck_assert_uint_eq(one.n, 2);
 	ck_assert(one.ids[0] + one.ids[1] == ids.ids[0] + ids.ids[1]);
 	ck_code(lockshm_end_hold_of(seg, 0, agents[0]->answer.token), LOCKSHM_INVALID);
@@ -392,30 +498,31 @@ START_TEST(an_id_names_a_key_that_is_cut)
 	/* Of the marks that both leave, only that of the id is cleared. */
 	ck_code(lockshm_end_hold_of(seg, ids.ids[1], agents[1]->answer.token), 0);
 	ck_assert_uint_eq(stat_now().locks_damaged, 2);
-	marks.id = ids.ids[1];
-	ck_code(lockshm_acknowledge_marks(seg, &marks, &count), 0);
-	ck_assert_uint_eq(count, 1);
+	ck_code(lockshm_acknowledge_of(seg, ids.ids[1], token_of_mark(keys[1]) + 1), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_acknowledge_of(seg, ids.ids[1] + 1, token_of_mark(keys[1])), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_acknowledge_of(seg, ids.ids[1], token_of_mark(keys[1])), 0);
 	ck_assert_uint_eq(stat_now().locks_damaged, 1);
-	marks.id = ids.ids[0];
-	ck_code(lockshm_acknowledge_marks(seg, &marks, &count), 0);
-	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_eq(token_of_mark(keys[1]), 0);
+	ck_code(lockshm_acknowledge_of(seg, ids.ids[0], token_of_mark(keys[0])), 0);
+	ck_assert_uint_eq(stat_now().locks_damaged, 0);
 	verify_clean();
 }
 END_TEST
 
 START_TEST(each_key_has_the_idle_ones_too)
 {
-	struct ids all = { .n = 0 }, one = { .n = 0 };
+	struct ids all, one;
 	lockshm_hold_t hold;
 
-	ck_code(lockshm_show_lock(seg, "never", 5, add_id, &one), 0);
+	list_ids(&one, LOCKSHM_LIST_KEY, "never");
+	ck_assert_uint_eq(one.n, 1);
 	ck_assert_uint_eq(one.known, 0);
-	ck_code(lockshm_each_key(seg, add_id, &all), 0);
+	list_ids(&all, LOCKSHM_LIST_KNOWN, NULL);
 	ck_assert_uint_eq(all.n, 0);
 	ck_code(take(&hold, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(take(&hold, "held", LOCKSHM_EXCLUSIVE), 0);
-	ck_code(lockshm_each_key(seg, add_id, &all), 0);
+	list_ids(&all, LOCKSHM_LIST_KNOWN, NULL);
 	ck_assert_uint_eq(all.n, 2);
 	ck_assert_uint_eq(all.known, 1);
 	ck_code(lockshm_release(&hold, 0), 0);
@@ -430,7 +537,7 @@ START_TEST(end_hold_of_a_waiter_is_refused)
 	ck_code(agent_acquire(a, "key", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_acquire(w, "key", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	look("key", &seen);
-	ck_code(lockshm_end_hold(seg, "key", 3, seen.requests[1].token), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_end_hold(seg, "key", 3, seen.requests[1].ticket), LOCKSHM_NOT_HELD);
 	ck_assert(agent_waits(w, "key"));
 }
 END_TEST
@@ -525,7 +632,10 @@ static void add(TCase *tc)
 	tcase_add_test(tc, ages_and_ends_move);
 	tcase_add_test(tc, dead_holder_is_shown_dead_and_left_alone);
 	tcase_add_test(tc, unknown_and_idle_locks_are_shown_empty);
-	tcase_add_test(tc, each_lock_leaves_out_what_is_idle);
+	tcase_add_test(tc, a_list_leaves_out_what_is_idle);
+	tcase_add_test(tc, a_list_ends_at_any_row);
+	tcase_add_test(tc, the_rows_of_a_key_are_of_one_instant);
+	tcase_add_test(tc, a_list_outlives_the_handle);
 	tcase_add_test(tc, long_and_binary_keys_are_shown_by_their_beginning);
 	tcase_add_test(tc, each_owner_shows_the_threads_that_take_part);
 	tcase_add_test(tc, stat_counts_what_happened);

@@ -256,7 +256,7 @@ static bool waits_for_redis(void *unused)
 
 	(void)unused;
 	look("k", &seen);
-	return seen.holders + seen.waiters > 0 && seen.requests[0].global == 1;
+	return seen.holders + seen.waiters > 0 && seen.global[0] == 1;
 }
 
 static void *signal_when_it_waits_for_redis(void *unused)

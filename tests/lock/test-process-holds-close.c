@@ -34,20 +34,17 @@ static int count_mapped(void)
 	return n;
 }
 
-static int count_alive(const struct lockshm_owner_info *info, void *arg)
-{
-	*(int *)arg += info->alive != 0;
-	return 0;
-}
-
 /* Owners that are alive, in a new handle. */
 static int count_owners(void)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	lockshm_t *s;
-	int n = 0;
+	int n = 0, code;
 
 	ck_code(lockshm_open(&s, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
-	ck_code(lockshm_each_owner(s, count_alive, &n), 0);
+	EACH_ROW(row, code, s, LOCKSHM_LIST_OWNERS, NULL, 0)
+		n += row.alive;
+	ck_code(code, 0);
 	ck_code(lockshm_close(s), 0);
 	return n;
 }

@@ -562,19 +562,22 @@ START_TEST(killed_workers_on_plain_keys_leave_the_table_empty)
 }
 END_TEST
 
-static int count_marks(const struct lockshm_lock_info *lock, void *arg)
+static void count_marks(unsigned counts[2])
 {
-	unsigned *counts = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
 
-	counts[0] += lock->damaged != 0;
-	counts[1] += lock->damaged && lock->previous.pid != 0;
-	return 0;
+	EACH_ROW(row, code, seg, LOCKSHM_LIST_BUSY, NULL, 0)
+	{
+		counts[0] += row.damage.status != 0;
+		counts[1] += row.damage.pid != 0;
+	}
+	ck_code(code, 0);
 }
 
 /* A mark is never lost; what it says about the holder is, where the pool is full. */
 START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 {
-	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct lockshm_request q = request_for("another", X);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
@@ -585,7 +588,7 @@ START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 	n = leave_marks(200);
 	ck_assert_uint_lt(n, 200);
 	ck_assert_uint_eq(stat_now().locks_damaged, n);
-	ck_code(lockshm_each_lock(seg, count_marks, counts), 0);
+	count_marks(counts);
 	ck_assert_uint_eq(counts[0], n);
 	ck_assert_uint_gt(counts[1], 32);
 	q.report = &report;
@@ -604,20 +607,11 @@ START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 		ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_LOCKS);
 		ck_assert_ptr_nonnull(strstr(report.error.message, "lockctl ack"));
 	}
-	which.prefix = "job/1";
-	which.prefix_len = 5;
-	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_code(clear_marks(seg, LOCKSHM_LIST_BUSY, "job/1", 5, 0, &cleared), 0);
 	ck_assert_uint_eq(cleared, 11); /* job/1, job/10 to job/19 */
-	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
-	which.older_than_ns = LOCKSHM_SECONDS(100000);
-	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
-	ck_assert_uint_eq(cleared, 0);
-	which.older_than_ns = 0;
-	which.key = "job/2";
-	which.key_len = 5;
-	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_code(clear_marks(seg, LOCKSHM_LIST_KEY, "job/2", 5, 0, &cleared), 0);
 	ck_assert_uint_eq(cleared, 1);
-	ck_code(lockshm_acknowledge_marks(seg, NULL, &cleared), 0);
+	ck_code(clear_all_marks(seg, &cleared), 0);
 	ck_assert_uint_eq(cleared, counts[0] - 12);
 	ck_assert_uint_eq(stat_now().locks_damaged, 0);
 	ck_code(take(&hold, "another", X), 0);
@@ -629,7 +623,6 @@ END_TEST
 /* Marks by age: the older is cleared, the younger stays. */
 START_TEST(marks_have_an_age)
 {
-	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
 	struct lockshm_previous previous;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int64_t middle;
@@ -640,8 +633,7 @@ START_TEST(marks_have_an_age)
 	middle = now_ns();
 	pass(now_ns() + LOCKSHM_MS(20));
 	leave_mark("young");
-	which.older_than_ns = now_ns() - middle;
-	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
+	ck_code(clear_marks(seg, LOCKSHM_LIST_BUSY, NULL, 0, now_ns() - middle, &cleared), 0);
 	ck_assert_uint_eq(cleared, 1);
 	ck_code(robust_status("old", X), 0);
 	ck_code(take_robust(&hold, "young", X), LOCKSHM_OWNER_DIED);
@@ -661,12 +653,10 @@ static int64_t age_of(const char *key)
 	return seen.previous.age_ns;
 }
 
-/* It would clear marks that are younger than asked for. */
+/* A larger one would let an operator clear marks that are younger than asked for. */
 START_TEST(an_age_that_is_not_known_is_0)
 {
-	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
 	struct shm_entry *e = seg->entries;
-	size_t cleared;
 	uint64_t time;
 
 	leave_mark("k");
@@ -680,38 +670,28 @@ START_TEST(an_age_that_is_not_known_is_0)
 	ck_assert_int_gt(age_of("k"), 0);
 	seg->clock_lost = true;
 	ck_assert_int_eq(age_of("k"), 0);
-	which.older_than_ns = 1;
-	ck_code(lockshm_acknowledge_marks(seg, &which, &cleared), 0);
-	ck_assert_uint_eq(cleared, 0);
 }
 END_TEST
 
-START_TEST(acknowledge_marks_refuses_wrong_arguments)
+START_TEST(a_mark_is_acknowledged_by_its_token)
 {
-	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
-	char prefix[LOCKSHM_KEY_SHOWN_MAX + 1] = { 0 };
+	struct lockshm_row row;
 	lockshm_t *reader;
-	size_t count = 5;
 
-	ck_code(lockshm_acknowledge_marks(NULL, NULL, &count), LOCKSHM_INVALID);
-	ck_assert_uint_eq(count, 0);
-	which.size = 3;
-	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
-	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
-	which.prefix = prefix;
-	which.prefix_len = sizeof(prefix);
-	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
-	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
-	which.key = prefix;
-	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
-	which.key_len = LOCKSHM_KEY_MAX + 1;
-	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_KEY_TOO_LONG);
-	which = (struct lockshm_marks)LOCKSHM_MARKS_INIT;
-	which.older_than_ns = -1;
-	ck_code(lockshm_acknowledge_marks(seg, &which, NULL), LOCKSHM_INVALID);
+	leave_mark("k");
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED);
+	ck_code(key_row(seg, "k", 1, &row), 0);
+	ck_code(lockshm_acknowledge_of(NULL, row.id, row.damage.token), LOCKSHM_INVALID);
+	ck_code(lockshm_acknowledge_of(seg, 0, row.damage.token), LOCKSHM_INVALID);
+	ck_code(lockshm_acknowledge_of(seg, row.id, 0), LOCKSHM_INVALID);
+	ck_code(lockshm_acknowledge_of(seg, row.id, row.damage.token + 1), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_open(&reader, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
-	ck_code(lockshm_acknowledge_marks(reader, NULL, NULL), LOCKSHM_PERMISSION);
+	ck_code(lockshm_acknowledge_of(reader, row.id, row.damage.token), LOCKSHM_PERMISSION);
 	ck_code(lockshm_close(reader), 0);
+	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_acknowledge_of(seg, row.id, row.damage.token), 0);
+	ck_code(lockshm_acknowledge_of(seg, row.id, row.damage.token), LOCKSHM_NOT_HELD);
+	ck_code(robust_status("k", X), 0);
 }
 END_TEST
 
@@ -742,7 +722,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_table_full_of_marks_says_so_and_is_emptied);
 	tcase_add_test(tc, marks_have_an_age);
 	tcase_add_test(tc, an_age_that_is_not_known_is_0);
-	tcase_add_test(tc, acknowledge_marks_refuses_wrong_arguments);
+	tcase_add_test(tc, a_mark_is_acknowledged_by_its_token);
 }
 
 int main(void)

@@ -455,27 +455,17 @@ START_TEST(locked_memory_is_no_memory_with_limit_and_need)
 }
 END_TEST
 
-static int find_mine(const struct lockshm_segment_info *info, void *arg)
+START_TEST(a_list_of_segments_has_it)
 {
-	int *found = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int found = 0, code;
 
-	if (strcmp(info->name, seg_name) != 0)
-		return 0;
-	*found = info->code == 0 && info->stat->locks == 256 ? 1 : 2;
-	return 42;
-}
-
-START_TEST(each_segment_finds_it_and_says_what_is_wrong)
-{
-	int found = 0;
-
-	ck_code(lockshm_each_segment(find_mine, &found), 42);
+	((struct shm_header *)seg->header)->format++; /* of any version, damaged or not */
+	EACH_ROW(row, code, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0)
+		found += strcmp(row.segment, seg_name) == 0 && row.permissions == 0600 && row.uid == geteuid();
+	ck_code(code, 0);
 	ck_assert_int_eq(found, 1);
-	((struct shm_header *)seg->header)->format++;
-	found = 0;
-	ck_code(lockshm_each_segment(find_mine, &found), 42);
-	ck_assert_int_eq(found, 2);
-	ck_code(lockshm_each_segment(NULL, NULL), LOCKSHM_INVALID);
+	((struct shm_header *)seg->header)->format--;
 }
 END_TEST
 
@@ -512,7 +502,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, full_shm_is_no_memory_and_keeps_nothing);
 	tcase_add_test(tc, file_size_limit_is_no_memory_and_no_signal);
 	tcase_add_native(tc, locked_memory_is_no_memory_with_limit_and_need);
-	tcase_add_test(tc, each_segment_finds_it_and_says_what_is_wrong);
+	tcase_add_test(tc, a_list_of_segments_has_it);
 	tcase_add_test(tc, handles_are_checked);
 }
 

@@ -82,6 +82,7 @@ static void all_are_refused(const size_t *size, lockshm_loop_t *loop)
 	struct lockshm_request request = request_for("k", LOCKSHM_EXCLUSIVE);
 	struct lockshm_key key = LOCKSHM_MANY_KEY("k", 0);
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
+	lockshm_list_t *list;
 	lockshm_lock_t object;
 
 	ck_code(lockshm_acquire(seg, at, &hold), LOCKSHM_INVALID);
@@ -91,7 +92,9 @@ static void all_are_refused(const size_t *size, lockshm_loop_t *loop)
 	ck_code(lockshm_loop_next(loop, at), LOCKSHM_INVALID);
 	ck_code(lockshm_lock_init(&object, seg, at), LOCKSHM_INVALID);
 	ck_code(lockshm_create(NULL, seg_name, at, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_acknowledge_marks(seg, at, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_list_open(&list, seg, LOCKSHM_LIST_OWNERS, NULL, 0), 0);
+	ck_code(lockshm_list_next(list, at), LOCKSHM_INVALID);
+	lockshm_list_close(list);
 	ck_code(lockshm_stat(seg, at), LOCKSHM_INVALID);
 	ck_code(lockshm_bridge_stat(seg, at), LOCKSHM_INVALID);
 	request.report = at;

@@ -253,7 +253,7 @@ START_TEST(waiters_ticket_is_the_token_it_gets)
 	ck_assert_uint_eq(seen.requests[0].token, h->answer.token);
 	ck_code(agent_release(h), 0);
 	ck_code(agent_end(w), 0);
-	ck_assert_uint_eq(seen.requests[1].token, w->answer.token);
+	ck_assert_uint_eq(seen.requests[1].ticket, w->answer.token);
 }
 END_TEST
 

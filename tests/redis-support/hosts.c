@@ -233,16 +233,17 @@ void bridge_freeze(unsigned i)
 	ck_assert_int_eq(waitpid(hosts[i].bridge, NULL, WUNTRACED), hosts[i].bridge);
 }
 
-static int end_first(const struct lockshm_lock_info *lock, void *arg)
-{
-	ck_assert_uint_ge(lock->holders, 1);
-	ck_code(lockshm_end_hold(arg, LEADER_KEY, LEADER_KEY_LEN, lock->requests[0]->token), 0);
-	return 0;
-}
-
 void leadership_is_ended(unsigned i)
 {
-	ck_code(lockshm_show_lock(hosts[i].s, LEADER_KEY, LEADER_KEY_LEN, end_first, hosts[i].s), 0);
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	uint64_t token = 0;
+	int code;
+
+	EACH_ROW(row, code, hosts[i].s, LOCKSHM_LIST_KEY, LEADER_KEY, LEADER_KEY_LEN)
+		if (!token)
+			token = row.request.token;
+	ck_code(code, 0);
+	ck_code(lockshm_end_hold(hosts[i].s, LEADER_KEY, LEADER_KEY_LEN, token), 0);
 }
 
 void bridge_thaw(unsigned i)
@@ -256,21 +257,16 @@ struct standby {
 	bool found;
 };
 
-static int find_waiter(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct standby *w = arg;
-	size_t i;
-
-	for (i = lock->holders; i < lock->holders + lock->waiters; i++)
-		w->found = w->found || lock->requests[i]->pid == w->pid;
-	return 0;
-}
-
 static bool is_standing_by(void *arg)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	struct standby *w = arg;
+	int code;
 
-	ck_code(lockshm_show_lock(hosts[w->host].s, LEADER_KEY, LEADER_KEY_LEN, find_waiter, w), 0);
+	EACH_ROW(row, code, hosts[w->host].s, LOCKSHM_LIST_KEY, LEADER_KEY, LEADER_KEY_LEN)
+		if (row.request.state == LOCKSHM_WAITING && row.request.pid == w->pid)
+			w->found = true;
+	ck_code(code, 0);
 	return w->found;
 }
 
@@ -389,19 +385,12 @@ void global_send(struct agent *a, const char *key, int mode)
 	agent_send(a, global_command(key, mode));
 }
 
-static int copy_lease(const struct lockshm_lock_info *lock, void *arg)
+struct lockshm_host_lease lease_of(unsigned i, const char *key)
 {
-	if (lock->lease)
-		*(struct lockshm_host_lease_info *)arg = *lock->lease;
-	return 0;
-}
+	struct lockshm_row row;
 
-struct lockshm_host_lease_info lease_of(unsigned i, const char *key)
-{
-	struct lockshm_host_lease_info lease = { 0 };
-
-	ck_code(lockshm_show_lock(hosts[i].s, key, strlen(key), copy_lease, &lease), 0);
-	return lease;
+	ck_code(key_row(hosts[i].s, key, strlen(key), &row), 0);
+	return row.lease;
 }
 
 struct lockshm_bridge_stat bridge_of(unsigned i)

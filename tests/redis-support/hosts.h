@@ -99,7 +99,7 @@ int global_try(struct agent *a, const char *key, int mode);
 void global_send(struct agent *a, const char *key, int mode);
 
 /* The host's lease of @key as it is now; state 0 = none. */
-struct lockshm_host_lease_info lease_of(unsigned i, const char *key);
+struct lockshm_host_lease lease_of(unsigned i, const char *key);
 struct lockshm_bridge_stat bridge_of(unsigned i);
 /* The number of its record; the key must have one. */
 uint32_t record_of(unsigned i, const char *key);

@@ -562,11 +562,11 @@ START_TEST(shown_with_tag_mode_and_process)
 	ck_assert_int_eq(seen.requests[1].state, LOCKSHM_WAITING);
 	ck_assert_int_eq(seen.requests[1].mode, S);
 	ck_assert_int_eq(seen.requests[1].pid, getpid());
-	ck_assert_int_eq(seen.requests[1].alive, 1);
+	ck_assert_int_eq(seen.alive[1], 1);
 	ck_assert_str_eq(seen.requests[1].tag, "page 17");
 	ck_assert_int_eq(seen.requests[2].mode, X);
 	ck_assert_str_eq(seen.requests[2].tag, "page 18");
-	ck_assert_uint_gt(seen.requests[2].token, seen.requests[1].token);
+	ck_assert_uint_gt(seen.requests[2].ticket, seen.requests[1].ticket);
 	ck_code(agent_release(a), 0);
 	loop_await(loop);
 	look("k", &seen);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* soak-look.c - the driver's own calls on the segment while others are at work, see soak-driver.h */
 #include "soak-driver.h"
+#include "support/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,22 +79,31 @@ void driver_sweep(struct soak_driver *d)
 
 /* ---------------------------------------------------------------- plausible? */
 
-static int look_at_lock(const struct lockshm_lock_info *lock, void *arg)
+static void look_at(struct soak_driver *d, const struct lockshm_row *row)
 {
-	struct soak_driver *d = arg;
-	size_t i;
+	const struct lockshm_blocker *r = &row->request;
 
-	if (lock->key_shown > LOCKSHM_KEY_SHOWN_MAX || lock->key_shown > lock->key_len || lock->key_len > SOAK_KEY_MAX)
-		soak_problem(d, "inspect", "key of %zu bytes, %zu shown", lock->key_len, lock->key_shown);
-	for (i = 0; i < lock->holders + lock->waiters; i++) {
-		const struct lockshm_request_info *r = lock->requests[i];
+	if (row->key_shown > LOCKSHM_KEY_SHOWN_MAX || row->key_shown > row->key_len || row->key_len > SOAK_KEY_MAX)
+		soak_problem(d, "inspect", "key of %zu bytes, %zu shown", row->key_len, row->key_shown);
+	if (r->state && (r->state < LOCKSHM_WAITING || r->state > LOCKSHM_COOLING || r->age_ns < 0 ||
+			 (r->mode != LOCKSHM_SHARED && r->mode != LOCKSHM_EXCLUSIVE)))
+		soak_problem(d, "inspect", "request: state %d mode %d age %" PRId64, r->state, r->mode, r->age_ns);
+}
 
-		if (r->state < LOCKSHM_WAITING || r->state > LOCKSHM_COOLING || r->age_ns < 0 ||
-		    (r->mode != LOCKSHM_SHARED && r->mode != LOCKSHM_EXCLUSIVE))
-			soak_problem(d, "inspect", "request %zu: state %d mode %d age %" PRId64, i, r->state, r->mode,
-				     r->age_ns);
+static void look_at_all(struct soak_driver *d, lockshm_t *segment)
+{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	uint32_t left = 0; /* rows of the last key's requests */
+	int code;
+
+	EACH_ROW(row, code, segment, LOCKSHM_LIST_BUSY, NULL, 0)
+	{
+		look_at(d, &row);
+		if ((row.request.state == 0) != (left == 0))
+			soak_problem(d, "inspect", "%" PRIu32 " requests are missing", left);
+		left = row.request.state ? left - 1 : row.holders + row.waiters;
 	}
-	return 0;
+	expect(d, "list", code, code == 0);
 }
 
 /* As an onlooker without the right to write. */
@@ -105,8 +115,7 @@ static void look_from_outside(struct soak_driver *d)
 	expect(d, "open", code, code == 0);
 	if (code < 0)
 		return;
-	code = lockshm_each_lock(onlooker, look_at_lock, d);
-	expect(d, "each_lock", code, code == 0);
+	look_at_all(d, onlooker);
 	code = lockshm_verify(onlooker, NULL, NULL, NULL);
 	expect(d, "verify", code, code == 0);
 	code = lockshm_sweep(onlooker, NULL);
@@ -115,28 +124,28 @@ static void look_from_outside(struct soak_driver *d)
 	expect(d, "close", code, code == 0);
 }
 
-static int find_segment(const struct lockshm_segment_info *info, void *arg)
+static bool is_listed(struct soak_driver *d)
 {
-	struct soak_driver *d = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	bool found = false;
+	int code;
 
-	if (strcmp(info->name, d->name) != 0)
-		return 0;
-	expect(d, "each_segment", info->code, info->code == 0);
-	return 1;
+	EACH_ROW(row, code, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0)
+		found = found || strcmp(row.segment, d->name) == 0;
+	return code == 0 && found;
 }
 
 void driver_look(struct soak_driver *d)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
-	int code = lockshm_each_lock(d->segment, look_at_lock, d);
+	int code;
 
-	expect(d, "each_lock", code, code == 0);
+	look_at_all(d, d->segment);
 	code = lockshm_stat(d->segment, &stat);
 	expect(d, "stat", code, code == 0);
 	if (soak_one_in(&d->random, 4)) {
 		look_from_outside(d);
-		code = lockshm_each_segment(find_segment, d);
-		expect(d, "each_segment", code, code == 1);
+		expect(d, "list of segments", 0, is_listed(d));
 	}
 	if (stat.owners_used > stat.owners || stat.requests_used > stat.requests || stat.locks_busy > stat.locks_known)
 		soak_problem(d, "inspect", "more in use than there is");
@@ -145,13 +154,13 @@ void driver_look(struct soak_driver *d)
 	d->looks++;
 }
 
-/* ---------------------------------------------------------------- tokens of waiters */
+/* ---------------------------------------------------------------- tickets of waiters */
 
 #define SIGHTS 16
 
 struct sight {
 	int32_t pid, tid;
-	uint64_t token;
+	uint64_t ticket;
 	uint32_t track, waits; /* the wait of that track, read before the snapshot */
 	bool again; /* seen a second time */
 };
@@ -181,32 +190,37 @@ static uint32_t waits_of(const struct history *h, uint32_t track)
 	return __atomic_load_n(&h->header->tracks[track].waits, __ATOMIC_ACQUIRE);
 }
 
-static int see_first(const struct lockshm_owner_info *owner, void *arg)
+static void see_first(struct sights *s, const struct lockshm_blocker *owner)
 {
-	struct sights *s = arg;
 	uint32_t track;
 
-	if (!owner->waiting_token || s->n == SIGHTS)
-		return 0;
+	if (!owner->ticket || s->n == SIGHTS)
+		return;
 	track = track_of(&s->d->history, owner->pid, owner->tid);
 	if (track != HISTORY_NO_TRACK)
 		s->list[s->n++] = (struct sight){
-			owner->pid, owner->tid, owner->waiting_token, track, waits_of(&s->d->history, track), false
+			owner->pid, owner->tid, owner->ticket, track, waits_of(&s->d->history, track), false
 		};
-	return 0;
 }
 
-/* The same token twice, with the track in the same call both times: it is the token of that call. */
-static int see_again(const struct lockshm_owner_info *owner, void *arg)
+/* The same ticket twice, with the track in the same call both times: it is the ticket of that call. */
+static void see_again(struct sights *s, const struct lockshm_blocker *owner)
 {
-	struct sights *s = arg;
 	unsigned i;
 
 	for (i = 0; i < s->n; i++)
-		if (s->list[i].tid == owner->tid && s->list[i].pid == owner->pid &&
-		    s->list[i].token == owner->waiting_token)
+		if (s->list[i].tid == owner->tid && s->list[i].pid == owner->pid && s->list[i].ticket == owner->ticket)
 			s->list[i].again = true;
-	return 0;
+}
+
+static void see_owners(struct sights *s, void (*see)(struct sights *s, const struct lockshm_blocker *owner))
+{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code;
+
+	EACH_ROW(row, code, s->d->segment, LOCKSHM_LIST_OWNERS, NULL, 0)
+		see(s, &row.request);
+	expect(s->d, "list of owners", code, code == 0);
 }
 
 static void note_sight(struct soak_driver *d, const struct sight *sight, int64_t from, int64_t to)
@@ -221,7 +235,7 @@ static void note_sight(struct soak_driver *d, const struct sight *sight, int64_t
 		return;
 	r = history_new(&d->writer);
 	r->subject = sight->waits - 1;
-	r->token = sight->token;
+	r->token = sight->ticket;
 	r->realm = d->realm;
 	r->key = w->key;
 	history_enter(r, HISTORY_SEEN);
@@ -235,8 +249,8 @@ void driver_see_waiters(struct soak_driver *d)
 	int64_t from = history_now(), to;
 	unsigned i;
 
-	expect(d, "each_owner", 0, lockshm_each_owner(d->segment, see_first, &s) == 0);
-	expect(d, "each_owner", 0, lockshm_each_owner(d->segment, see_again, &s) == 0);
+	see_owners(&s, see_first);
+	see_owners(&s, see_again);
 	to = history_now();
 	for (i = 0; i < s.n; i++)
 		note_sight(d, &s.list[i], from, to);
@@ -244,81 +258,87 @@ void driver_see_waiters(struct soak_driver *d)
 
 /* ---------------------------------------------------------------- operator */
 
-struct victim {
-	struct soak_random *random;
-	uint64_t token;
-};
-
-static int choose_victim(const struct lockshm_lock_info *lock, void *arg)
+/* The token of one of the holders; 0 = none. */
+static uint64_t choose_victim(struct soak_driver *d, const unsigned char *key, size_t len)
 {
-	struct victim *v = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	uint32_t chosen = 0;
+	uint64_t token = 0;
+	int code;
 
-	if (lock->holders)
-		v->token = lock->requests[soak_below(v->random, (uint32_t)lock->holders)]->token;
-	return 0;
+	EACH_ROW(row, code, d->segment, LOCKSHM_LIST_KEY, key, len)
+	{
+		if (!row.request.state)
+			chosen = row.holders ? soak_below(&d->random, row.holders) : 0;
+		else if (row.request.state != LOCKSHM_WAITING && chosen-- == 0)
+			token = row.request.token;
+	}
+	expect(d, "list", code, code == 0);
+	return token;
 }
 
 void driver_end_hold(struct soak_driver *d)
 {
 	uint32_t n = soak_below(&d->random, soak_one_in(&d->random, 2) ? d->config.hot : d->config.keys);
-	struct victim v = { &d->random, 0 };
 	unsigned char key[SOAK_KEY_MAX];
 	size_t len = soak_key(key, n);
+	uint64_t token = choose_victim(d, key, len);
 	struct history_record *r;
-	int code = lockshm_show_lock(d->segment, key, len, choose_victim, &v);
+	int code;
 
-	expect(d, "show_lock", code, code == 0);
-	if (!v.token)
+	if (!token)
 		return;
 	r = history_new(&d->writer);
 	r->realm = d->realm;
 	r->key = n;
-	r->token = v.token;
+	r->token = token;
 	history_enter(r, HISTORY_END_HOLD);
-	code = lockshm_end_hold(d->segment, key, len, v.token);
+	code = lockshm_end_hold(d->segment, key, len, token);
 	history_leave(r, history_now(), code);
 	d->operated++;
 }
 
-static int token_of_mark(const struct lockshm_lock_info *lock, void *arg)
+/* Does the mark of one key, left by that holder, go? */
+static int acknowledge_token(struct soak_driver *d, const unsigned char *key, size_t len, struct history_record *r)
 {
-	*(uint64_t *)arg = lock->previous.token;
-	return 0;
+	struct lockshm_row row;
+	int code = key_row(d->segment, key, len, &row);
+
+	if (code || !row.damage.token)
+		return code;
+	r->token = row.damage.token;
+	code = lockshm_acknowledge_of(d->segment, row.id, row.damage.token);
+	r->other = code == 0;
+	return code == LOCKSHM_NOT_HELD ? 0 : code;
 }
 
 /* Marks of one key or of all; some of them by the token of their holder, by age, or by the key's beginning. */
 void driver_acknowledge(struct soak_driver *d)
 {
 	uint32_t n = soak_below(&d->random, d->config.keys), dice = soak_below(&d->random, 10);
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	struct history_record *r = history_new(&d->writer);
 	unsigned char key[SOAK_KEY_MAX];
-	size_t cleared = 0;
+	size_t len = soak_key(key, n), cleared = 0;
 	int code;
 
 	r->realm = d->realm;
 	r->key = dice < 6 ? n : HISTORY_ANY_KEY;
-	if (dice < 6) {
-		marks.key_len = soak_key(key, n);
-		marks.key = key;
-	}
-	if (dice < 2)
-		(void)lockshm_show_lock(d->segment, key, marks.key_len, token_of_mark, &marks.token);
-	r->token = marks.token;
-	if (dice == 7) {
-		marks.older_than_ns = soak_between(&d->random, 1, LOCKSHM_MS(200));
+	if (dice == 7 || dice == 8)
 		r->flags |= HISTORY_SOME_MARKS;
-	}
-	if (dice == 8) {
-		marks.prefix = "key-1";
-		marks.prefix_len = 5;
-		r->flags |= HISTORY_SOME_MARKS;
-	}
 	history_enter(r, HISTORY_ACK_MARKS);
-	code = lockshm_acknowledge_marks(d->segment, &marks, &cleared);
-	r->other = cleared;
+	if (dice < 2)
+		code = acknowledge_token(d, key, len, r);
+	else if (dice < 6)
+		code = clear_marks(d->segment, LOCKSHM_LIST_KEY, key, len, 0, &cleared);
+	else if (dice == 7)
+		code = clear_marks(d->segment, LOCKSHM_LIST_BUSY, NULL, 0, soak_between(&d->random, 1, LOCKSHM_MS(200)),
+				   &cleared);
+	else
+		code = clear_marks(d->segment, LOCKSHM_LIST_BUSY, dice == 8 ? "key-1" : NULL, dice == 8 ? 5 : 0, 0,
+				   &cleared);
+	r->other += cleared;
 	history_leave(r, history_now(), code);
-	d->cleared += cleared;
+	d->cleared += r->other;
 }
 
 /* All of them: afterwards no key has one, if no more are left. */
@@ -332,7 +352,7 @@ static void acknowledge_all(struct soak_driver *d)
 	r->realm = d->realm;
 	r->key = HISTORY_ANY_KEY;
 	history_enter(r, HISTORY_ACK_MARKS);
-	code = lockshm_acknowledge_marks(d->segment, NULL, &cleared);
+	code = clear_all_marks(d->segment, &cleared);
 	r->other = cleared;
 	history_leave(r, history_now(), code);
 	d->cleared += cleared;

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "soak-ops.h"
+#include "support/rows.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -256,35 +257,24 @@ static struct soak_wait *new_wait(struct soak_thread *t, struct lockshm_request 
 	return w;
 }
 
-struct own {
-	const char *tag;
-	uint64_t token;
-};
-
-static int find_own(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct own *own = arg;
-	size_t i;
-
-	for (i = lock->holders; i < lock->holders + lock->waiters; i++)
-		if (lock->requests[i]->state == LOCKSHM_WAITING && strcmp(lock->requests[i]->tag, own->tag) == 0)
-			own->token = lock->requests[i]->token;
-	return 0;
-}
-
 /* Its tag has the number of the wait's record, so it is none but this one. */
 static void see_own(struct soak_thread *t, const struct soak_wait *w, const struct lockshm_request *q)
 {
-	struct own own = { q->tag, 0 };
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	struct history_record *r;
 	int64_t from = history_now(), to;
+	uint64_t ticket = 0;
+	int code;
 
-	if (lockshm_show_lock(t->seat->segment, q->key, q->key_len, find_own, &own) != 0 || !own.token)
+	EACH_ROW(row, code, t->seat->segment, LOCKSHM_LIST_KEY, q->key, q->key_len)
+		if (row.request.state == LOCKSHM_WAITING && strcmp(row.request.tag, q->tag) == 0)
+			ticket = row.request.ticket;
+	if (code != 0 || !ticket)
 		return;
 	to = history_now();
 	r = ops_record(t, NULL);
 	r->subject = ops_number(t, w->r);
-	r->token = own.token;
+	r->token = ticket;
 	r->key = w->r->key;
 	history_enter(r, HISTORY_SEEN);
 	r->enter = from;

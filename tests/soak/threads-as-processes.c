@@ -16,6 +16,7 @@
  *    library writes that word through another mapping of its page, and a race detector goes by addresses.
  */
 #include "threads-as-processes.h"
+#include "support/rows.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -125,16 +126,15 @@ static void print_problem(const char *invariant, const char *text, void *arg)
 	fprintf(stderr, "threads-as-processes: %s: %s\n", invariant, text);
 }
 
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+/* 0, or a code; 1 = a row that cannot be. */
+static int list(int what, const char *key)
 {
-	(void)arg;
-	return lock->key_len == 0;
-}
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int code, wrong = 0;
 
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
-{
-	(void)arg;
-	return owner->pid != getpid();
+	EACH_ROW(row, code, locks, what, key, key ? strlen(key) : 0)
+		wrong |= what == LOCKSHM_LIST_OWNERS ? row.request.pid != getpid() : row.key_len == 0;
+	return code ? code : wrong;
 }
 
 static void *look_on(void *arg)
@@ -144,9 +144,9 @@ static void *look_on(void *arg)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		if (lockshm_verify(locks, print_problem, NULL, NULL) != 0)
 			fail("lockshm_verify() found something");
-		EXPECT("each lock", lockshm_each_lock(locks, see_lock, NULL), 0);
-		EXPECT("each owner", lockshm_each_owner(locks, see_owner, NULL), 0);
-		EXPECT("show", lockshm_show_lock(locks, "strict0", 7, see_lock, NULL), 0);
+		EXPECT("list", list(LOCKSHM_LIST_BUSY, NULL), 0);
+		EXPECT("list of owners", list(LOCKSHM_LIST_OWNERS, NULL), 0);
+		EXPECT("list of a key", list(LOCKSHM_LIST_KEY, "strict0"), 0);
 		EXPECT("stat", lockshm_stat(locks, &stat), 0);
 		did(VERIFIED);
 		nap(1000000);

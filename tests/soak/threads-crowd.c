@@ -5,6 +5,7 @@
  * What the writer stored plainly must be seen by each of them, by whichever thread it was woken.
  */
 #include "threads-as-processes.h"
+#include "support/rows.h"
 
 #include <string.h>
 
@@ -26,17 +27,12 @@ static void *read_once(void *round)
 	return NULL;
 }
 
-static int count_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)arg;
-	return (int)lock->waiters;
-}
-
 static void await_waiters(int n)
 {
+	struct lockshm_row row;
 	long tries;
 
-	for (tries = 0; lockshm_show_lock(locks, KEY, strlen(KEY), count_waiters, NULL) < n; tries++) {
+	for (tries = 0; key_row(locks, KEY, strlen(KEY), &row) != 0 || (int)row.waiters < n; tries++) {
 		if (tries > PATIENCE / 1000000)
 			fail("a crowd does not gather");
 		nap(1000000);

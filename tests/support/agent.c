@@ -418,11 +418,15 @@ bool agent_waits(const struct agent *a, const char *key)
 	return false;
 }
 
-static int says_it_waits(const struct lockshm_owner_info *owner, void *arg)
+static bool says_it_waits(const struct agent *a)
 {
-	const struct agent *a = arg;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	bool waits = false;
+	int code;
 
-	return owner->pid == a->pid && owner->tid == a->tid && owner->waiting_token != 0;
+	EACH_ROW(row, code, seg, LOCKSHM_LIST_OWNERS, NULL, 0)
+		waits = waits || (row.request.pid == a->pid && row.request.tid == a->tid && row.request.ticket != 0);
+	return waits;
 }
 
 /*
@@ -449,7 +453,7 @@ static bool answered_or_waiting(void *arg)
 	struct agent *a = arg;
 
 	return agent_poll(a) != AGENT_BLOCKED ||
-	       (agent_waits(a, a->command.key) && lockshm_each_owner(seg, says_it_waits, a) == 1 && sleeps(a));
+	       (agent_waits(a, a->command.key) && says_it_waits(a) && sleeps(a));
 }
 
 int agent_begin(struct agent *a, struct agent_command command)

@@ -210,28 +210,29 @@ int take_robust(lockshm_hold_t *hold, const char *key, int mode)
 	return lockshm_acquire(seg, &request, hold);
 }
 
-static int copy_lock(const struct lockshm_lock_info *lock, void *arg)
-{
-	struct seen *out = arg;
-	size_t i, n = lock->holders + lock->waiters;
-
-	if (n > SEEN_MAX)
-		return 1;
-	out->mode = lock->mode;
-	out->damaged = lock->damaged;
-	out->key_len = lock->key_len;
-	out->holders = lock->holders;
-	out->waiters = lock->waiters;
-	out->previous = lock->previous;
-	for (i = 0; i < n; i++)
-		out->requests[i] = *lock->requests[i];
-	return 0;
-}
-
 void look(const char *key, struct seen *out)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	size_t n = 0;
+	int code;
+
 	memset(out, 0, sizeof(*out));
-	ck_code(lockshm_show_lock(seg, key, strlen(key), copy_lock, out), 0);
+	EACH_ROW(row, code, seg, LOCKSHM_LIST_KEY, key, strlen(key))
+	{
+		if (row.request.state == 0) {
+			out->mode = row.mode;
+			out->damaged = row.damage.status != 0;
+			out->key_len = row.key_len;
+			out->holders = row.holders;
+			out->waiters = row.waiters;
+			out->previous = row.damage;
+		} else if (n < SEEN_MAX) {
+			out->requests[n] = row.request;
+			out->alive[n] = row.alive;
+			out->global[n++] = row.global;
+		}
+	}
+	ck_code(code, 0);
 }
 
 struct lockshm_stat stat_now(void)

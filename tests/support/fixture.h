@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "lockshm.h"
+#include "rows.h"
 #include "stalls.h"
 
 /* No condition a test waits for takes longer on a slow, loaded machine, in ran_ns(); past it the test fails.  Less than
@@ -69,7 +70,7 @@ int as_user(uid_t uid, int (*test)(void));
 /* Says so, and is true, where a case needs root and is not. */
 bool not_root(void);
 
-/* A copy of what lockshm_show_lock() shows. */
+/* The rows of a key and of its requests. */
 #define SEEN_MAX 128
 struct seen {
 	int mode;
@@ -78,7 +79,9 @@ struct seen {
 	size_t holders;
 	size_t waiters;
 	struct lockshm_previous previous;
-	struct lockshm_request_info requests[SEEN_MAX];
+	struct lockshm_blocker requests[SEEN_MAX];
+	int alive[SEEN_MAX];
+	int global[SEEN_MAX];
 };
 void look(const char *key, struct seen *out);
 

@@ -5,6 +5,7 @@
 
 #include "support/calls.h"
 #include "support/operations.h"
+#include "support/rows.h"
 
 #define MANY 70 /* more records than the first list of chunks has room for */
 
@@ -47,11 +48,11 @@ int act_close(struct lockshm_error *unused);
 void nothing(void);
 int with_service(void);
 int with_idle_service(void);
-int act_each_lock(struct lockshm_error *unused);
-int act_show_lock(struct lockshm_error *unused);
-int act_each_owner(struct lockshm_error *unused);
+int act_list_busy(struct lockshm_error *unused);
+int act_list_key(struct lockshm_error *unused);
+int act_list_owners(struct lockshm_error *unused);
 int act_stat(struct lockshm_error *unused);
-int act_each_segment(struct lockshm_error *unused);
+int act_list_segments(struct lockshm_error *unused);
 int act_verify(struct lockshm_error *unused);
 int hold_and_find_token(void);
 int act_end_hold(struct lockshm_error *unused);

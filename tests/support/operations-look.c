@@ -100,43 +100,33 @@ int with_idle_service(void)
 
 /* ---------------------------------------------------------------- inspection */
 
-static int count_lock(const struct lockshm_lock_info *lock, void *arg)
+static int act_list(int what, const char *key, int found)
 {
-	*(int *)arg += lock->holders > 0;
-	return 0;
-}
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	int n = 0, code;
 
-int act_each_lock(struct lockshm_error *unused)
-{
-	int n = 0, code = lockshm_each_lock(handle, count_lock, &n);
-
-	(void)unused;
-	CALLS_EXPECT(code != 0 || n == 1, code);
+	EACH_ROW(row, code, handle, what, key, key ? strlen(key) : 0)
+		n += row.holders > 0 ? row.request.state == 0 : row.alive;
+	CALLS_EXPECT(code != 0 || n == found, code);
 	return code;
 }
 
-int act_show_lock(struct lockshm_error *unused)
+int act_list_busy(struct lockshm_error *unused)
 {
-	int n = 0, code = lockshm_show_lock(handle, "key", 3, count_lock, &n);
-
 	(void)unused;
-	CALLS_EXPECT(code != 0 || n == 1, code);
-	return code;
+	return act_list(LOCKSHM_LIST_BUSY, NULL, 1);
 }
 
-static int count_owner(const struct lockshm_owner_info *owner, void *arg)
+int act_list_key(struct lockshm_error *unused)
 {
-	*(int *)arg += owner->alive;
-	return 0;
+	(void)unused;
+	return act_list(LOCKSHM_LIST_KEY, "key", 1);
 }
 
-int act_each_owner(struct lockshm_error *unused)
+int act_list_owners(struct lockshm_error *unused)
 {
-	int n = 0, code = lockshm_each_owner(handle, count_owner, &n);
-
 	(void)unused;
-	CALLS_EXPECT(code != 0 || n == 1, code);
-	return code;
+	return act_list(LOCKSHM_LIST_OWNERS, NULL, 1);
 }
 
 int act_stat(struct lockshm_error *unused)
@@ -150,22 +140,16 @@ int act_stat(struct lockshm_error *unused)
 	return code ? code : lockshm_bridge_stat(handle, &bridge);
 }
 
-static int find_segment(const struct lockshm_segment_info *info, void *arg)
+/* A segment is listed, or the list is known to be incomplete. */
+int act_list_segments(struct lockshm_error *unused)
 {
-	if (strcmp(info->name, seg_name) != 0)
-		return 0;
-	*(bool *)arg = true;
-	CALLS_EXPECT(info->code == 0 || info->reason[0], info->code);
-	return 0;
-}
-
-/* A segment is listed, though perhaps with the reason why it cannot be read, or the list is known to be incomplete. */
-int act_each_segment(struct lockshm_error *unused)
-{
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	bool found = false;
-	int code = lockshm_each_segment(find_segment, &found);
+	int code;
 
 	(void)unused;
+	EACH_ROW(row, code, NULL, LOCKSHM_LIST_SEGMENTS, NULL, 0)
+		found = found || strcmp(row.segment, seg_name) == 0;
 	/* One that must not be read may be no segment. */
 	CALLS_EXPECT(code != 0 || found || calls_now->failed_with == EACCES, code);
 	return code;
@@ -177,22 +161,21 @@ int act_verify(struct lockshm_error *unused)
 	return lockshm_verify(handle, NULL, NULL, NULL);
 }
 
-static int read_token(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(uint64_t *)arg = lock->holders ? lock->requests[0]->token : 0;
-	return 0;
-}
-
 static uint64_t token_to_end;
 
 int hold_and_find_token(void)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	int code = open_it();
 
 	token_to_end = 0;
 	if (!code)
 		code = take_guarded(&held[0], "key", 0, NULL);
-	return code ? code : lockshm_show_lock(handle, "key", 3, read_token, &token_to_end);
+	if (code)
+		return code;
+	EACH_ROW(row, code, handle, LOCKSHM_LIST_KEY, "key", 3)
+		token_to_end = row.request.token;
+	return code;
 }
 
 int act_end_hold(struct lockshm_error *unused)

@@ -169,18 +169,11 @@ void join_partner(void)
 	CALLS_EXPECT(pthread_join(partner, NULL) == 0, 0);
 }
 
-static int count_waiters(const struct lockshm_lock_info *lock, void *arg)
-{
-	*(size_t *)arg = lock->waiters;
-	return 0;
-}
-
 static size_t waiters_of(const char *key)
 {
-	size_t n = 0;
+	struct lockshm_row row;
 
-	(void)lockshm_show_lock(handle, key, strlen(key), count_waiters, &n);
-	return n;
+	return key_row(handle, key, strlen(key), &row) == 0 ? row.waiters : 0;
 }
 
 /* Holds "key", and releases it whenever another thread waits. */

@@ -121,9 +121,7 @@ static int hold_long_queue(void)
 
 static int act_all_of_a_hold(struct lockshm_error *unused)
 {
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
 	struct lockshm_previous previous;
-	size_t n;
 	int code = lockshm_upgrade(&held[0]);
 
 	(void)unused;
@@ -136,7 +134,7 @@ static int act_all_of_a_hold(struct lockshm_error *unused)
 	if (!code)
 		code = lockshm_previous(&held[0], &previous);
 	if (!code)
-		code = lockshm_acknowledge_marks(handle, &marks, &n);
+		code = lockshm_acknowledge_of(handle, 1, 1) == LOCKSHM_NOT_HELD ? 0 : LOCKSHM_INVALID;
 	return code ? code : lockshm_check(&held[0], NULL);
 }
 
@@ -293,13 +291,13 @@ const struct operation operations[] = {
 	{ "move to the caller", with_service, act_move_to_caller, release_and_close, 0, REFUSED, 0 },
 	{ "notify", hold_with_eventfd, act_notify, end_notify, 0, REFUSED, 0 },
 	{ "cancel", before_a_waiter, act_cancel, end_cancel, 0, NEVER, 0 },
-	{ "each lock", hold_it, act_each_lock, release_and_close, 0, READING, 0 },
-	{ "show lock", hold_it, act_show_lock, release_and_close, 0, READING, 0 },
-	{ "each lock with a long queue", hold_long_queue, act_each_lock, release_crowd_and_close, 0, READING, 0 },
+	{ "list busy keys", hold_it, act_list_busy, release_and_close, 0, READING, 0 },
+	{ "list a key", hold_it, act_list_key, release_and_close, 0, READING, 0 },
+	{ "list a long queue", hold_long_queue, act_list_busy, release_crowd_and_close, 0, READING, 0 },
 	{ "verify with a long queue", hold_long_queue, act_verify, release_crowd_and_close, 0, READING, 0 },
-	{ "each owner", hold_it, act_each_owner, release_and_close, 0, NEVER, 0 },
+	{ "list owners", hold_it, act_list_owners, release_and_close, 0, READING, 0 },
 	{ "stat", hold_it, act_stat, release_and_close, 0, READING, 0 },
-	{ "open and close each segment", NULL, act_each_segment, nothing, 0, { LOCKSHM_SYSTEM, 0 }, FIRST_CALLS },
+	{ "list segments", NULL, act_list_segments, nothing, 0, { LOCKSHM_SYSTEM, LOCKSHM_NO_MEMORY, 0 }, FIRST_CALLS },
 	{ "verify", hold_it, act_verify, release_and_close, 0, READING, 0 },
 	{ "end hold", hold_and_find_token, act_end_hold, end_end_hold, 0, REFUSED, 0 },
 	{ "sweep", open_beside_dead, act_sweep, use_and_close, 0, REFUSED, 0 },

@@ -122,22 +122,6 @@ static void request_with(lockshm_t *segment,
 	CHECK_ROOM(q);
 }
 
-static void marks_with(lockshm_t *segment)
-{
-	PADDED(lockshm_marks) marks;
-
-	PREPARE(marks, (struct lockshm_marks)LOCKSHM_MARKS_INIT);
-	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == 0);
-	marks.s.size = sizeof(marks); /* the surplus is not 0 */
-	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
-	memset(marks.bytes + sizeof(marks.s), 0, ROOM);
-	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == 0);
-	marks.s.size = 8;
-	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
-	marks.s.size = 4097;
-	CHECK(lockshm_acknowledge_marks(segment, &marks.s, NULL) == LOCKSHM_INVALID);
-}
-
 /* ---------------------------------------------------------------- output */
 
 static void report_with(lockshm_t *segment)
@@ -224,75 +208,28 @@ static void outcome_with(lockshm_t *segment)
 	CHECK(lockshm_release(&awaited, 0) == 0 && lockshm_loop_close(loop) == 0);
 }
 
-/* ---------------------------------------------------------------- arguments of callbacks */
-
-static int see_lock(const struct lockshm_lock_info *lock, void *arg)
+static void row_with(lockshm_t *segment)
 {
-	size_t i;
+	PADDED(lockshm_row) row;
+	lockshm_list_t *list;
 
-	(void)arg;
-	CHECK(is_size(lock->size, sizeof(*lock)) && lock->key_len == 3 && lock->holders == 3);
-	for (i = 0; i < lock->holders; i++)
-		CHECK(is_size(lock->requests[i]->size, sizeof(*lock->requests[i])) &&
-		      lock->requests[i]->pid == (int)getpid() && strcmp(lock->requests[i]->tag, "many") == 0);
-	return 7;
-}
-
-static int see_owner(const struct lockshm_owner_info *owner, void *arg)
-{
-	(void)arg;
-	CHECK(is_size(owner->size, sizeof(*owner)) && owner->pid == (int)getpid() && owner->alive);
-	return 8;
-}
-
-static int see_segment(const struct lockshm_segment_info *info, void *arg)
-{
-	(void)arg;
-	CHECK(is_size(info->size, sizeof(*info)) && (info->code != 0) == (info->stat == NULL));
-	if (strcmp(info->name, name) != 0)
-		return 0;
-	CHECK(info->code == 0 && is_size(info->stat->size, sizeof(*info->stat)) && info->stat->locks >= 64);
-	return 9;
-}
-
-static int see_lease(const struct lockshm_lock_info *lock, void *arg)
-{
-	(void)arg;
-	CHECK(lock->lease && is_size(lock->lease->size, sizeof(*lock->lease)));
-	CHECK(lock->lease->state == LOCKSHM_HOST_LEASE_NONE || lock->lease->state == LOCKSHM_HOST_LEASE_ACQUIRING);
-	return 10;
-}
-
-/* Of a key that is wanted from a bridge that does not run. */
-static void see_host_lease(lockshm_t *segment)
-{
-	struct lockshm_request q = LOCKSHM_REQUEST("global");
-	lockshm_hold_t awaited = LOCKSHM_HOLD_INIT;
-	lockshm_loop_t *loop;
-
-	q.flags = LOCKSHM_GLOBAL;
-	CHECK(lockshm_loop_open(segment, &loop, -1, NULL) == 0);
-	CHECK(lockshm_loop_acquire(loop, &q, &awaited, NULL) == LOCKSHM_PENDING);
-	CHECK(lockshm_show_lock(segment, LOCKSHM_KEY("global"), see_lease, NULL) == 10);
-	CHECK(lockshm_loop_close(loop) == 0);
-}
-
-static void see_all(lockshm_t *segment)
-{
-	struct lockshm_request q = LOCKSHM_REQUEST("all");
-	lockshm_hold_t holds[3];
-	int i;
-
-	q.mode = LOCKSHM_SHARED;
-	q.tag = "many";
-	for (i = 0; i < 3; i++)
-		CHECK(lockshm_acquire(segment, &q, &holds[i]) == 0);
-	CHECK(lockshm_each_lock(segment, see_lock, NULL) == 7);
-	CHECK(lockshm_show_lock(segment, LOCKSHM_KEY("all"), see_lock, NULL) == 7);
-	CHECK(lockshm_each_owner(segment, see_owner, NULL) == 8);
-	CHECK(lockshm_each_segment(see_segment, NULL) == 9);
-	for (i = 0; i < 3; i++)
-		CHECK(lockshm_release(&holds[i], 0) == 0);
+	PREPARE(row, (struct lockshm_row)LOCKSHM_ROW_INIT);
+#ifdef GROWN
+	memset(&row.s.grown, CANARY, sizeof(row.s.grown));
+#endif
+	CHECK(lockshm_list_open(&list, segment, LOCKSHM_LIST_OWNERS, NULL, 0) == 0);
+	row.s.size = 8;
+	CHECK(lockshm_list_next(list, &row.s) == LOCKSHM_INVALID);
+	row.s.size = 4097;
+	CHECK(lockshm_list_next(list, &row.s) == LOCKSHM_INVALID);
+	row.s.size = sizeof(row.s);
+	CHECK(lockshm_list_next(list, &row.s) == 1);
+	CHECK(row.s.size == sizeof(row.s) && row.s.request.pid == (int)getpid() && row.s.alive);
+#ifdef GROWN
+	CHECK(row.s.grown == 0);
+#endif
+	CHECK_ROOM(row);
+	lockshm_list_close(list);
 }
 
 int main(int argc, char **argv)
@@ -306,12 +243,10 @@ int main(int argc, char **argv)
 	create_with(&segment);
 	request_with(segment, lockshm_acquire);
 	request_with(segment, many);
-	marks_with(segment);
 	report_with(segment);
 	stat_with(segment);
 	outcome_with(segment);
-	see_all(segment);
-	see_host_lease(segment);
+	row_with(segment);
 	CHECK(lockshm_close(segment) == 0);
 	CHECK(lockshm_destroy(name, NULL) == 0);
 	return 0;

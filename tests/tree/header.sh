@@ -26,7 +26,7 @@ struct all {
 	struct lockshm_stat stat;
 	struct lockshm_bridge_stat bridge;
 	struct lockshm_key key;
-	struct lockshm_marks marks;
+	struct lockshm_row row;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
 	lockshm_lock_t lock;
@@ -37,13 +37,13 @@ static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_
 				 LOCKSHM_AUTO_RENEW_TTL_MIN };
 static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
 			       LOCKSHM_KEY_SHOWN_MAX, LOCKSHM_GLOBAL_KEY_MAX, LOCKSHM_TAG_MAX, LOCKSHM_MANY_MAX,
-			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX };
+			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX, LOCKSHM_REDIS_VALUE_MAX, LOCKSHM_MESSAGE_MAX };
 static const unsigned flags[] = { LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE |
 					  LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST,
 				  LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM,
 				  LOCKSHM_OPEN_READ_ONLY | LOCKSHM_OPEN_ANY_OWNER };
-int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn fn);
-int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn fn)
+int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *list);
+int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *list)
 {
 	struct lockshm_request empty = LOCKSHM_REQUEST_INIT, request = LOCKSHM_REQUEST(name);
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
@@ -52,23 +52,23 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_lock_fn f
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("job", 0), LOCKSHM_MANY_KEY(name, LOCKSHM_SHARED) };
-	struct lockshm_marks marks = LOCKSHM_MARKS_INIT;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
 	lockshm_lock_t lock = LOCKSHM_LOCK_KEY("123456789 123456789 123456789 123456789 123456789 123456789 123");
 
-	out->request = fn ? request : empty;
+	out->request = list ? request : empty;
 	out->options = options;
 	out->report = report;
 	out->outcome = outcome;
 	out->stat = stat;
 	out->bridge = bridge;
 	out->key = keys[1];
-	out->marks = marks;
+	out->row = row;
 	out->hold = hold;
 	out->canceller = canceller;
-	out->lock = fn ? lock : object;
-	if (lockshm_show_lock(segment, LOCKSHM_KEY("job"), fn, out) || lockshm_end_hold(segment, LOCKSHM_KEY(name), 1))
+	out->lock = list ? lock : object;
+	if (lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, LOCKSHM_KEY("job")) || lockshm_end_hold(segment, LOCKSHM_KEY(name), 1))
 		return numbers[0];
 	return times[0] < times[1] && flags[0] != flags[1] && at_file_level.key_len == 3;
 }
@@ -103,6 +103,8 @@ done <"$work/macros"
 	echo 'lockshm_loop_acquire(p, q, h, NULL);'
 	echo 'lockshm_loop_acquire_many(p, q, NULL, 1, h, NULL);'
 	echo 'lockshm_loop_next(p, NULL);'
+	echo 'lockshm_list_open(NULL, s, 0, NULL, 0);'
+	echo 'lockshm_list_next(NULL, NULL);'
 	echo '}'
 } >"$work/ignored.c"
 cp "$work/alone.c" "$work/alone.cc"

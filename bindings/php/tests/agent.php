@@ -94,8 +94,7 @@ final class Agent
 
     private function previous(array $words): string
     {
-        $mark = $this->holds[$words[0]]->previous();
-        return $mark ? "$mark->status $mark->pid" : 'none';
+        return $this->holds[$words[0]]->previous()?->status ?? 'none';
     }
 
     private function message(): string

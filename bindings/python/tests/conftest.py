@@ -104,7 +104,7 @@ def until(condition):
 
 
 def waiters(locks, key):
-    return [request for request in locks.requests(key) if request.state == "waiting"]
+    return [request for request in locks.holders(key) if request.state == "waiting"]
 
 
 def fork(fn):

@@ -49,7 +49,7 @@ def test_ten_thousand_waits_in_one_loop_on_one_key(locks):
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
-    assert granted == list(range(10_000)) and not locks.requests("report")
+    assert granted == list(range(10_000)) and not locks.holders("report")
     assert locks.stat()["requests_used"] == 0
 
 
@@ -174,9 +174,9 @@ def test_cancel_after_so_many_turns_of_the_loop(locks, turns, released):
             lock.release()
         await asyncio.wait([task])  # cancelled, unless it had come to its end
         if released == "never":
-            assert len(locks.requests("report")) == 1
+            assert len(locks.holders("report")) == 1
             lock.release()
-        assert not locks.requests("report")
+        assert not locks.holders("report")
         async with locks.exclusive("report", timeout=0):
             pass
 
@@ -198,7 +198,7 @@ def test_cancel_between_the_grant_and_the_wake_up(locks):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not locks.requests("report")
+        assert not locks.holders("report")
 
     asyncio.run(main())
 
@@ -217,7 +217,7 @@ def test_cancel_many_in_the_middle_of_the_queue(locks):
             for task in tasks[::2]:
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert granted == list(range(1, 100, 2)) and not locks.requests("report")
+        assert granted == list(range(1, 100, 2)) and not locks.holders("report")
 
     asyncio.run(main())
 
@@ -230,7 +230,7 @@ def test_wait_for_and_the_end_of_the_loop(locks):
         async with locks.exclusive("report"):
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(locks.exclusive("report", timeout=None).acquire_async(), 0.01)
-            assert len(locks.requests("report")) == 1
+            assert len(locks.holders("report")) == 1
 
     async def leave():
         lock = locks.exclusive("report")
@@ -325,7 +325,7 @@ def test_one_event_loop_for_each_request_in_threads(locks):
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert not errors and not locks.requests("report")
+    assert not errors and not locks.holders("report")
 
 
 def test_a_loop_that_another_thread_opens_while_this_one_looks_for_closed_ones(locks):

@@ -23,7 +23,7 @@ def test_with(client, locks):
     with client.lock("report", timeout=10) as lock:
         assert lock.locked() and lock.owned() and locks.locked("report")
         assert isinstance(lock.token, int)
-        (request,) = locks.requests("report")
+        (request,) = locks.holders("report")
         assert 5 < request.expires_in < 11
     assert not lock.locked() and not lock.owned()
 
@@ -79,7 +79,7 @@ def test_it_is_not_reentrant(client):
 
 def test_extend_and_reacquire(client, locks):
     def expires_in():
-        return locks.requests("report")[0].expires_in
+        return locks.holders("report")[0].expires_in
 
     with client.lock("report", timeout=10) as lock:
         assert lock.extend(20) is True and expires_in() > 25
@@ -141,7 +141,7 @@ def test_arguments(client, locks):
 def test_the_lock_as_an_interval(client, locks):
     """redis-py#440: at most once in so much time; the object that took it is gone at once."""
     taken = [client.lock("api", timeout=3600, blocking=False).acquire() for _ in range(4)]
-    assert taken == [True, False, False, False] and locks.requests("api")[0].expires_in > 60
+    assert taken == [True, False, False, False] and locks.holders("api")[0].expires_in > 60
     short = [client.lock("short", timeout=0.02).acquire(blocking_timeout=60) for _ in range(3)]
     assert short == [True] * 3
 
@@ -160,7 +160,7 @@ def test_the_interval_goes_on_when_its_process_has_ended(client, locks, child, e
     status, _, err = one.output()
     assert (status, err) == (0, "")
     assert client.lock("api", blocking=False).acquire() is False and client.lock("api").locked()
-    assert locks.requests("api")[0].expires_in > 60 and not locks.requests("other")
+    assert locks.holders("api")[0].expires_in > 60 and not locks.holders("other")
 
 
 def test_expired_locks_do_not_pile_up(client, locks):

@@ -48,7 +48,7 @@ def test_options(locks, options, kind, words):
     ],
 )
 def test_keys(locks, key, kind, words):
-    for call in (locks.exclusive, locks.shared, locks.locked, locks.requests):
+    for call in (locks.exclusive, locks.shared, locks.locked, locks.holders):
         with pytest.raises(kind, match=words):
             call(key)
 

@@ -18,7 +18,7 @@ def test_a_dropped_hold_is_released_with_a_warning(locks):
     lock.acquire()
     with pytest.warns(ResourceWarning, match="'report' was dropped while it was held"):
         del lock
-    assert not locks.requests("report")
+    assert not locks.holders("report")
 
 
 def test_a_dropped_reentrant_hold(locks):
@@ -27,7 +27,7 @@ def test_a_dropped_reentrant_hold(locks):
     lock.acquire()
     with pytest.warns(ResourceWarning):
         del lock
-    assert not locks.requests("report")
+    assert not locks.holders("report")
 
 
 def test_a_warning_that_is_an_error_does_not_keep_the_lock(locks):
@@ -41,7 +41,7 @@ def test_a_warning_that_is_an_error_does_not_keep_the_lock(locks):
             del lock
     finally:
         sys.unraisablehook = hook
-    assert unraisable == [ResourceWarning] and not locks.requests("report")
+    assert unraisable == [ResourceWarning] and not locks.holders("report")
 
 
 def test_a_cycle_through_on_lost_is_collected(locks):
@@ -58,7 +58,7 @@ def test_a_cycle_through_on_lost_is_collected(locks):
     with pytest.warns(ResourceWarning):
         del job
         gc.collect()
-    assert gone() is None and not locks.requests("report")
+    assert gone() is None and not locks.holders("report")
 
 
 def test_weak_references(locks):
@@ -105,7 +105,7 @@ ENDS = {
 hold = locks.exclusive('end'); hold.acquire()
 for _ in range(5):
     threading.Thread(target=locks.exclusive('end', timeout=None).acquire, daemon=True).start()
-while len(locks.requests('end')) < 6:
+while len(locks.holders('end')) < 6:
     time.sleep(0.001)
 say('ready')
 """,
@@ -120,7 +120,7 @@ def work():
             pass
 for _ in range(5):
     threading.Thread(target=work, daemon=True).start()
-while len(locks.requests('end')) < 6:
+while len(locks.holders('end')) < 6:
     time.sleep(0.001)
 hold.release()
 say('ready')
@@ -132,7 +132,7 @@ say('ready')
 async def main():
     async with locks.exclusive('end'):
         tasks = [asyncio.create_task(locks.exclusive('end', timeout=None).acquire_async()) for _ in range(5)]
-        while len(locks.requests('end')) < 6:
+        while len(locks.holders('end')) < 6:
             await asyncio.sleep(0)
         say('ready')
 asyncio.run(main())
@@ -165,7 +165,7 @@ def test_the_end_of_a_process(locks, child, how):
         assert status == expected, err
         assert "Fatal" not in err and "Segmentation" not in err
         with locks.exclusive("end", timeout=None):
-            assert len(locks.requests("end")) == 1
+            assert len(locks.holders("end")) == 1
 
 
 SUBINTERPRETER = """

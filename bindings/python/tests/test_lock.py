@@ -18,7 +18,7 @@ def test_with_gives_the_object_and_holds_while_inside(locks):
     with lock as hold:
         assert hold is lock and lock.held and lock.locked() and locks.locked("report")
         assert lock.count == 1 and lock.token > 0 and 0 < lock.remaining <= 31
-        (request,) = locks.requests("report")
+        (request,) = locks.holders("report")
         assert (request.state, request.mode, request.token) == ("holding", "exclusive", lock.token)
     assert not lock.held and not locks.locked("report") and lock.count == 0 and lock.remaining == 0.0
 
@@ -90,7 +90,7 @@ def test_without_a_named_bound_a_refusal_raises(locks):
 def test_shared_holds_exist_together(locks):
     one, two = locks.shared("report"), locks.shared("report")
     with one, two:
-        assert len(locks.requests("report")) == 2
+        assert len(locks.holders("report")) == 2
         assert locks.exclusive("report").acquire(blocking=False) is False
 
 
@@ -127,7 +127,7 @@ def test_a_refused_upgrade_after_close(locks):
 def test_strict_hold_has_no_end(locks):
     with locks.exclusive("report", lease=None) as hold:
         assert hold.remaining == hold.check() == hold.lease == math.inf
-        assert locks.requests("report")[0].expires_in is None
+        assert locks.holders("report")[0].expires_in is None
 
 
 def test_renew_and_extend(locks):
@@ -144,7 +144,7 @@ def test_renew_and_extend(locks):
 def test_a_renewed_lease_outlives_its_time(locks):
     other = locks.exclusive("report")
     with locks.exclusive("report", lease=1.0) as hold:
-        until(lambda: locks.requests("report")[0].age > 1.6)
+        until(lambda: locks.holders("report")[0].age > 1.6)
         assert other.acquire(blocking=False) is False
         assert hold.held
 
@@ -229,10 +229,18 @@ def test_damage_mark(locks, holder):
         assert lock.previous is None
 
 
-def test_requests_in_order(locks, holder):
+def test_holders_then_waiters_without_the_dead(locks, holder, child):
     one = holder("report", "tag='first'")
-    assert [request.tag for request in locks.requests("report")] == ["first"]
-    assert locks.requests("report")[0].pid == one.pid and locks.requests("nothing") == []
+    two = child("locks.shared('report', tag='second', timeout=None).acquire()\n")
+    until(lambda: waiters(locks, "report"))
+    first, second = locks.holders("report")
+    assert (first.state, first.mode, first.pid, first.tag) == ("holding", "exclusive", one.pid, "first")
+    assert first.token == one.token and first.age >= 0 and first.expires_in > 0 and first.name
+    assert (second.state, second.mode, second.pid, second.tag) == ("waiting", "shared", two.pid, "second")
+    assert second.token == 0 and second.age >= 0 and second.expires_in is None and second.name
+    two.kill()
+    until(lambda: len(locks.holders("report")) == 1)
+    assert locks.holders("nothing") == []
 
 
 def test_locks_is_picklable_and_a_lock_is_not(locks):

@@ -33,14 +33,14 @@ def test_a_killed_holder(locks, holder):
 def test_killed_holders_one_after_the_other(locks, child):
     waiting = [child("with locks.exclusive('report', timeout=None):\n    say('held')\n    time.sleep(3600)") for _ in range(8)]
     for _ in range(8):
-        until(lambda: any(request.state == "holding" and request.alive for request in locks.requests("report")))
-        (pid,) = {request.pid for request in locks.requests("report") if request.state == "holding" and request.alive}
+        until(lambda: any(request.state == "holding" for request in locks.holders("report")))
+        (pid,) = {request.pid for request in locks.holders("report") if request.state == "holding"}
         (one,) = [process for process in waiting if process.pid == pid]
         assert one.line() == "held"
         one.kill_and_wait()
         waiting.remove(one)
     with locks.exclusive("report", timeout=None):
-        assert len(locks.requests("report")) == 1
+        assert len(locks.holders("report")) == 1
 
 
 def test_a_stopped_holder_loses_its_lease(locks, child):

@@ -230,8 +230,8 @@ WORKER = "seat = locks.seat('scheduler', lambda: (say('seated'), time.sleep(3600
 def test_exactly_one_seat_and_another_takes_over(locks, child):
     workers = {one.pid: one for one in (child(WORKER) for _ in range(4))}
     for _ in range(4):
-        until(lambda: len(locks.requests("scheduler")) == len(workers))
-        (seated,) = [request for request in locks.requests("scheduler") if request.state == "holding"]
+        until(lambda: len(waiters(locks, "scheduler")) == len(workers) - 1 and locks.locked("scheduler"))
+        (seated,) = [request for request in locks.holders("scheduler") if request.state == "holding"]
         assert seated.tag == "worker"
         one = workers.pop(seated.pid)
         assert one.line() == "seated"
@@ -442,7 +442,7 @@ def test_the_blocking_forms_refuse_async_functions(locks, function):
             call()
     with pytest.raises(TypeError, match=r"use seat_async\(\)"):
         locks.seat("key", function)
-    assert locks.requests("key") == []
+    assert locks.holders("key") == []
 
 
 def test_what_is_no_function_is_named(locks):
@@ -460,7 +460,7 @@ def test_what_is_no_function_is_named(locks):
             call()
     with pytest.raises(TypeError, match="^on_lost is 5"):
         locks.seat("key", none, on_lost=5)
-    assert locks.requests("key") == []
+    assert locks.holders("key") == []
 
 
 @pytest.mark.parametrize(
@@ -471,4 +471,4 @@ def test_a_wrong_period_is_named(locks, period, kind):
     for call in (lambda: locks.once("key", period, must_not_run), lambda: asyncio.run(locks.once_async("key", period, must_not_run))):
         with pytest.raises(kind, match=f"^period is {period!r}, must be"):
             call()
-    assert locks.requests("key") == []
+    assert locks.holders("key") == []

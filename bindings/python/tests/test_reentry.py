@@ -91,7 +91,7 @@ def test_any_thread_releases_what_several_threads_hold(locks):
     assert lock.count == 3
     for left in (2, 1, 0):
         lock.release()
-        assert lock.count == left == len(locks.requests("config"))
+        assert lock.count == left == len(locks.holders("config"))
     with pytest.raises(lockshm.NotOwned):
         lock.release()
 
@@ -178,7 +178,7 @@ def test_a_shared_object_counts_for_each_thread(locks):
     lock = locks.shared("config", reentrant=True)
     with lock, lock:
         assert lock.count == 2 and in_thread(lock.acquire) is True
-        assert len(locks.requests("config")) == 2
+        assert len(locks.holders("config")) == 2
     in_thread(lock.release)
     assert not locks.locked("config")
 

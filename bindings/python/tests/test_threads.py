@@ -108,7 +108,7 @@ def test_one_shared_object_held_by_several_threads(locks):
 
     threads = run_all([work] * 3)
     gate.wait()
-    assert lock.count == 3 and lock.held and lock.check() and lock.token == min(r.token for r in locks.requests("config"))
+    assert lock.count == 3 and lock.held and lock.check() and lock.token == min(r.token for r in locks.holders("config"))
     gate.wait()
     join_all(threads)
     assert len(tokens) == 3 and lock.count == 0 and not locks.locked("config")
@@ -183,7 +183,7 @@ def test_keyboard_interrupt_ends_a_wait_and_leaves_nothing(locks, child):
         try:
             lock.acquire()
         except KeyboardInterrupt:
-            say("interrupted", lock.held, len(locks.requests("report")))
+            say("interrupted", lock.held, len(locks.holders("report")))
         with locks.exclusive("other", timeout=0):
             say("works")
         sys.stdin.readline()
@@ -213,7 +213,7 @@ def test_an_interrupt_as_the_grant_arrives_leaves_nothing(locks, child):
             except KeyboardInterrupt:
                 if lock.held:
                     lock.release()
-            assert not any(request.pid == os.getpid() for request in locks.requests("report"))
+            assert not any(request.pid == os.getpid() for request in locks.holders("report"))
             say("interrupted")
         """
     )
@@ -225,7 +225,7 @@ def test_an_interrupt_as_the_grant_arrives_leaves_nothing(locks, child):
         assert waiter.line() == "interrupted"
     status, _, err = waiter.output()
     assert status == 0, err
-    assert not locks.requests("report")
+    assert not locks.holders("report")
 
 
 def test_a_signal_just_before_the_wait_is_not_missed(locks, child):
@@ -246,7 +246,7 @@ def test_a_signal_just_before_the_wait_is_not_missed(locks, child):
                 lock.acquire()
             except Alarm:
                 pass
-        say("ends", len(locks.requests("report")))
+        say("ends", len(locks.holders("report")))
         """
     )
     assert waiter.line() == "ends 1"

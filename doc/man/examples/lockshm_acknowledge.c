@@ -21,14 +21,3 @@ int take_both(lockshm_t *segment, const struct lockshm_key keys[2], lockshm_hold
 	}
 	return LOCKSHM_OK;
 }
-
-/* Clear the marks of all sessions that ended more than a day ago. */
-int forget_sessions(lockshm_t *segment, size_t *count)
-{
-	struct lockshm_marks which = LOCKSHM_MARKS_INIT;
-
-	which.prefix = "session:";
-	which.prefix_len = 8;
-	which.older_than_ns = LOCKSHM_SECONDS(86400);
-	return lockshm_acknowledge_marks(segment, &which, count);
-}

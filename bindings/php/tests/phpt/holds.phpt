@@ -27,6 +27,17 @@ var_dump($one->upgrade(), $one->isExclusive(), $one->downgrade(), $one->isExclus
 var_dump($one->renew(40), $one->remaining() > 35, $one->extend(40), $one->remaining() > 75, $one->renew(), $one->remaining() < 31, $one->renew(INF), $one->remaining());
 $one->release(cooldown: 0);
 var_dump(count($locks->holders('report')));
+
+$child = holder($locks, 'queue', tag: 'first');
+$waiter = new Child(fn() => $locks->shared('queue', 60, tag: 'second'));
+until(fn() => count($locks->holders('queue')) === 2);
+[$first, $second] = $locks->holders('queue');
+echo "$first->state $first->mode $first->tag, $second->state $second->mode $second->tag\n";
+var_dump($first->pid === $child->pid, $second->pid === $waiter->pid, $first->token > 0, $second->token, $second->age >= 0, $second->expiresIn);
+$waiter->kill();
+until(fn() => count($locks->holders('queue')) === 1);
+$child->kill();
+until(fn() => $locks->holders('queue') === []);
 var_dump($locks->name() === 'phpt-' . getmypid(), Locks()->name() === $locks->name());
 function Locks() { return Lockshm\Locks::open('/phpt-' . getmypid()); }
 ?>
@@ -76,5 +87,12 @@ bool(true)
 bool(true)
 NULL
 int(0)
+holding exclusive first, waiting shared second
+bool(true)
+bool(true)
+bool(true)
+int(0)
+bool(true)
+NULL
 bool(true)
 bool(true)

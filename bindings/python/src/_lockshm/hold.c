@@ -4,12 +4,6 @@
  */
 #include "lockshm_py.h"
 
-/** True, or False where the lease had ended before, and no other request had taken the lock. */
-static PyObject *in_time(const Lock *lock, const struct node *node, int code)
-{
-	return code < 0 ? fail_hold(lock, code, &node->hold, lockshm_token(&node->hold)) : PyBool_FromLong(code == 0);
-}
-
 static PyObject *done(const Lock *lock, const struct node *node, int code)
 {
 	if (code < 0)
@@ -38,7 +32,7 @@ static PyObject *renew(Lock *lock, int64_t ns, int how)
 		return NULL;
 	code = lockshm_renew(&node->hold, ns, how);
 	if (code != LOCKSHM_INVALID)
-		return in_time(lock, node, code);
+		return done(lock, node, code);
 	PyErr_SetString(PyExc_ValueError, how == LOCKSHM_RENEW_ADD ?
 						  "a hold without a lease cannot be extended; a lease is extended by 0.001 s at least" :
 						  "a lease is renewed to 0.001 s at least");
@@ -69,13 +63,13 @@ PyObject *hold_extend(Lock *lock, PyObject *seconds)
  */
 static PyObject *upgrade_refused(const Lock *lock, uint64_t token)
 {
-	PyObject *requests = PyObject_CallMethod((PyObject *)lock->segment, "requests", "O", lock->key);
+	PyObject *holders = PyObject_CallMethod((PyObject *)lock->segment, "holders", "O", lock->key);
 	PyObject *exception = NULL;
 
-	if (requests)
-		exception = PyObject_CallMethod(lock->state->report, "upgrade_refused", "OOK", lock->key, requests,
+	if (holders)
+		exception = PyObject_CallMethod(lock->state->report, "upgrade_refused", "OOK", lock->key, holders,
 						(unsigned long long)token);
-	Py_XDECREF(requests);
+	Py_XDECREF(holders);
 	if (exception) {
 		PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
 		Py_DECREF(exception);
@@ -99,14 +93,14 @@ PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 
 		return fail_code(lock->state, code, &error, lock->key);
 	}
-	return code == LOCKSHM_BUSY ? upgrade_refused(lock, lockshm_token(&node->hold)) : in_time(lock, node, code);
+	return code == LOCKSHM_BUSY ? upgrade_refused(lock, lockshm_token(&node->hold)) : done(lock, node, code);
 }
 
 PyObject *hold_downgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 {
 	struct node *node = lock_node(lock);
 
-	return node ? in_time(lock, node, lockshm_downgrade(&node->hold)) : NULL;
+	return node ? done(lock, node, lockshm_downgrade(&node->hold)) : NULL;
 }
 
 PyObject *hold_acknowledge(Lock *lock, PyObject *Py_UNUSED(unused))

@@ -176,33 +176,36 @@ static PyObject *segment_exit(Segment *self, PyObject *Py_UNUSED(args))
 
 /* --- What the processes hold ------------------------------------------------------------------------- */
 
-/* A request that would keep another one waiting now: its owner lives, and its lease has not ended. */
-static bool in_the_way(const struct lockshm_request_info *r)
+/* Is it a request at all, and of a live thread, or a cooldown? */
+static bool is_live(const struct lockshm_row *row)
 {
-	if (r->state == LOCKSHM_COOLING)
-		return r->expires_in_ns > 0;
-	return r->state == LOCKSHM_HOLDING && r->alive && r->expires_in_ns > 0;
+	int state = row->request.state;
+
+	return state && (row->alive || (state != LOCKSHM_HOLDING && state != LOCKSHM_WAITING));
 }
 
-static int find_holder(const struct lockshm_lock_info *info, void *arg)
+/* A request that would keep another one waiting now: its lease has not ended. */
+static bool in_the_way(const struct lockshm_row *row)
 {
-	bool *held = arg;
-
-	for (size_t i = 0; i < info->holders; i++)
-		*held |= in_the_way(info->requests[i]);
-	return 0;
+	return is_live(row) && row->request.expires_in_ns > 0 &&
+	       (row->request.state == LOCKSHM_COOLING || row->request.state == LOCKSHM_HOLDING);
 }
 
 /** @error: [out] 0, or -1 with an exception */
 bool key_is_held(Segment *segment, const void *key, size_t len, int *error)
 {
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	lockshm_list_t *list;
 	bool held = false;
-	int code = segment_check(segment);
+	int code;
 
 	*error = -1;
-	if (code)
+	if (segment_check(segment))
 		return false;
-	code = lockshm_show_lock(segment->handle, key, len, find_holder, &held);
+	code = lockshm_list_open(&list, segment->handle, LOCKSHM_LIST_KEY, key, len);
+	while (code == 0 && !held && lockshm_list_next(list, &row) == 1)
+		held = in_the_way(&row);
+	lockshm_list_close(list);
 	if (code < 0)
 		fail_code(segment->state, code, NULL, NULL);
 	else
@@ -210,48 +213,51 @@ bool key_is_held(Segment *segment, const void *key, size_t len, int *error)
 	return held;
 }
 
-struct listing {
-	const struct state *state;
-	PyObject *list;
-};
-
-static int append_request(struct listing *listing, const struct lockshm_request_info *r)
+static int append_holder(const struct state *state, PyObject *list, const struct lockshm_blocker *r)
 {
 	double expires_in = r->expires_in_ns == LOCKSHM_FOREVER ? -1e300 : (double)r->expires_in_ns / 1e9;
-	PyObject *holder = PyObject_CallMethod(listing->state->report, "holder", "iiiissKddO", r->state, r->mode, (int)r->pid,
+	PyObject *holder = PyObject_CallMethod(state->report, "holder", "iiiissKdd", r->state, r->mode, (int)r->pid,
 					       (int)r->tid, r->name, r->tag, (unsigned long long)r->token,
-					       (double)r->age_ns / 1e9, expires_in, r->alive ? Py_True : Py_False);
-	int result = holder ? PyList_Append(listing->list, holder) : -1;
+					       (double)r->age_ns / 1e9, expires_in);
+	int result = holder ? PyList_Append(list, holder) : -1;
 
 	Py_XDECREF(holder);
 	return result;
 }
 
-static int list_requests(const struct lockshm_lock_info *info, void *arg)
+/** Return: a new list, or NULL with an exception. */
+static PyObject *holders_of(const struct state *state, lockshm_list_t *rows, PyObject *key)
 {
-	for (size_t i = 0; i < info->holders + info->waiters; i++)
-		if (append_request(arg, info->requests[i]))
-			return 1;
-	return 0;
+	struct lockshm_row row = LOCKSHM_ROW_INIT;
+	PyObject *list = PyList_New(0);
+	int code = 1;
+
+	while (list && (code = lockshm_list_next(rows, &row)) == 1)
+		if (is_live(&row) && append_holder(state, list, &row.request))
+			Py_CLEAR(list);
+	if (list && code < 0) {
+		Py_CLEAR(list);
+		fail_code(state, code, NULL, key);
+	}
+	return list;
 }
 
-static PyObject *segment_requests(Segment *self, PyObject *key)
+static PyObject *segment_holders(Segment *self, PyObject *key)
 {
-	struct listing listing = { .state = self->state };
+	lockshm_list_t *rows;
+	PyObject *list;
 	const char *bytes;
 	Py_ssize_t len;
 	int code;
 
 	if (key_bytes(key, &bytes, &len) || segment_check(self))
 		return NULL;
-	listing.list = PyList_New(0);
-	if (!listing.list)
-		return NULL;
-	code = lockshm_show_lock(self->handle, bytes, (size_t)len, list_requests, &listing);
-	if (!code)
-		return listing.list;
-	Py_DECREF(listing.list);
-	return code < 0 ? fail_code(self->state, code, NULL, key) : NULL;
+	code = lockshm_list_open(&rows, self->handle, LOCKSHM_LIST_KEY, bytes, (size_t)len);
+	if (code < 0)
+		return fail_code(self->state, code, NULL, key);
+	list = holders_of(self->state, rows, key);
+	lockshm_list_close(rows);
+	return list;
 }
 
 static PyObject *segment_locked(Segment *self, PyObject *key)
@@ -324,8 +330,9 @@ static PyMethodDef segment_methods[] = {
 	  "shared(key, *, ...)\n\nA lock object that holds the key together with other shared ones." },
 	{ "locked", (PyCFunction)segment_locked, METH_O,
 	  "locked(key)\n\nTrue if a live process holds the key, or it cools down.  Does not block." },
-	{ "requests", (PyCFunction)segment_requests, METH_O,
-	  "requests(key)\n\nA list of Holder: holders, oldest first, then waiters in their order.  Does not block." },
+	{ "holders", (PyCFunction)segment_holders, METH_O,
+	  "holders(key)\n\nA list of Holder: holders, oldest first, then waiters in their order, without those that died.\n"
+	  "Does not block." },
 	{ "stat", (PyCFunction)segment_stat, METH_NOARGS, "stat()\n\nCapacities, use and event counts of the segment." },
 	{ "close", (PyCFunction)segment_close, METH_NOARGS,
 	  "close()\n\nRefuse new requests through this object, now and in children; the end of a with block does the same.\n"

@@ -36,15 +36,15 @@ class Holder(NamedTuple):
     pid: int
     """As seen in its own pid namespace; 0 = not known any more."""
     tid: int
-    thread: str
+    name: str
     """Name of the thread that stands for it; of a hold of a process, that of the library's service thread."""
     tag: str
     token: int
+    """0 = none yet, of a wait."""
     age: float
     """Seconds since the grant, or since the wait began."""
     expires_in: Optional[float]
     """Seconds; negative = overdue; None = strict, or waiting."""
-    alive: bool
 
     def __str__(self) -> str:
         if self.state == "cooling":
@@ -190,15 +190,14 @@ def holder(
     mode: int,
     pid: int,
     tid: int,
-    thread: str,
+    name: str,
     tag: str,
     token: int,
     age: float,
     expires_in: float,
-    alive: bool = True,
 ) -> Holder:
     ends = None if expires_in <= -1e299 else expires_in
-    return Holder(_STATES.get(state, "?"), _MODES.get(mode, "?"), pid, tid, thread, tag, token, age, ends, alive)
+    return Holder(_STATES.get(state, "?"), _MODES.get(mode, "?"), pid, tid, name, tag, token, age, ends)
 
 
 def previous(status: str, pid: int, tid: int, token: int, age: float, tag: str) -> Previous:
@@ -257,7 +256,7 @@ def failure(
 
 
 def upgrade_refused(key: Key, requests: list[Holder], token: int) -> Busy:
-    other = next((one for one in requests if one.token != token and one.alive), None)
+    other = next((one for one in requests if one.token != token), None)
     why = f": {other}" if other else ""
     return Busy(f"{key!r}: no upgrade, as other requests hold it or wait{why}", key, other)
 

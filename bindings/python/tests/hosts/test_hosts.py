@@ -102,7 +102,7 @@ def test_a_waiting_thread_lets_the_others_run(hosts):
     with held(a, "thread") as hold:
         waiter = threading.Thread(target=wait)
         waiter.start()
-        while not b.requests("thread"):  # this thread runs
+        while not b.holders("thread"):  # this thread runs
             pass
         assert not tokens
         first = hold.token
@@ -149,7 +149,7 @@ def test_asyncio(hosts):
                 await b.exclusive("async", global_=True, timeout=0).acquire_async()
             gone = asyncio.create_task(second())
             task = asyncio.create_task(second())
-            while len(b.requests("async")) < 2:
+            while len(b.holders("async")) < 2:
                 await asyncio.sleep(0)
             gone.cancel()
             order.append(hold.token)

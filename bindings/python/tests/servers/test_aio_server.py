@@ -100,11 +100,11 @@ def test_a_client_that_goes_away_leaves_no_wait(locks, start, connect):
     with locks.exclusive(key):
         patient, impatient = connect(path), connect(path)
         patient.send("mine")
-        await_true(lambda: len(locks.requests(key)) == 2, "a request waits")
+        await_true(lambda: len(locks.holders(key)) == 2, "a request waits")
         impatient.send("mine")
-        await_true(lambda: len(locks.requests(key)) == 3, "another request waits")
+        await_true(lambda: len(locks.holders(key)) == 3, "another request waits")
         impatient.close()
-        await_true(lambda: len(locks.requests(key)) == 2, "its wait is gone")
+        await_true(lambda: len(locks.holders(key)) == 2, "its wait is gone")
     assert patient.read() == "1"
     assert patient.ask("mine") == "2"
 
@@ -115,10 +115,10 @@ def test_the_waits_of_a_killed_process_delay_no_other(locks, start, connect):
     with locks.exclusive(key):
         for number in range(20):
             connect(doomed).send("mine")
-            await_true(lambda n=number: len(locks.requests(key)) == n + 2, "the request waits")
+            await_true(lambda n=number: len(locks.holders(key)) == n + 2, "the request waits")
         last = connect(other)
         last.send("mine")
-        await_true(lambda: len(locks.requests(key)) == 22, "the last request waits")
+        await_true(lambda: len(locks.holders(key)) == 22, "the last request waits")
         os.kill(killed.pid, signal.SIGKILL)
     assert last.read() == "1"
 
@@ -131,7 +131,7 @@ def test_ten_thousand_waits_of_one_process(directory, gate, capsys, monkeypatch)
             with python(directory, str(HERE / "aio_load.py"), str(n), GATE=gate.path) as process:
                 waiter = gate.visit()
                 waiter.await_event("waits")
-                assert len(locks.requests("page")) == n + 1
+                assert len(locks.holders("page")) == n + 1
                 mine.release()
                 waiter.go()
                 await_true(lambda: process.lines("in order"), "all are granted, in order")

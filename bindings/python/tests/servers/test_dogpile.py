@@ -39,7 +39,7 @@ def test_one_process_creates_and_the_next_one_if_it_is_killed(locks, gate, start
     creator.await_event("creates")
     for n in (1, 2, 3):
         processes.append(start(str(n)))
-        await_true(lambda n=n: len(locks.requests(key)) == n + 1, "the process waits")
+        await_true(lambda n=n: len(locks.holders(key)) == n + 1, "the process waits")
     os.kill(creator.pid, signal.SIGKILL)
     following = gate.visit()
     following.await_event("creates")

@@ -46,14 +46,14 @@ def held(server, gate, url):
 
 def waiting_elsewhere(server, gate, locks, key, pid):
     """Start a request for the key in another worker than ``pid``, and await its wait: (reply, visit)."""
-    waiters = len(locks.requests(key))
+    waiters = len(locks.holders(key))
     os.kill(pid, signal.SIGSTOP)  # so that it does not accept
     await_stopped(pid)
     try:
         reply = server.get(f"/hold?key={key}")
         visit = gate.visit()
         visit.await_event("asks")
-        await_true(lambda: len(locks.requests(key)) > waiters, "the request waits")
+        await_true(lambda: len(locks.holders(key)) > waiters, "the request waits")
     finally:
         os.kill(pid, signal.SIGCONT)
     return reply, visit
@@ -108,7 +108,7 @@ def test_the_lease_of_a_slow_worker_is_renewed(locks, gate, start, kind):
     reply, holder, _ = held(server, gate, "/hold?key=k&lease=0.5")
 
     def renewed():
-        hold = locks.requests("k")[0]
+        hold = locks.holders("k")[0]
         return hold.age > 1 and hold.expires_in > 0
 
     await_true(renewed, "the lease is renewed")
@@ -143,7 +143,7 @@ def waiting(server, gate, locks, key):
         server.get(f"/hold?key={key}")
         visit = gate.visit()
         if visit.read():
-            await_true(lambda: len(locks.requests(key)) == 2 or not is_alive(visit.pid), "the worker waits")
+            await_true(lambda: len(locks.holders(key)) == 2 or not is_alive(visit.pid), "the worker waits")
             if is_alive(visit.pid):
                 return visit
 
@@ -155,7 +155,7 @@ def test_the_timeout_of_a_worker_ends_its_wait(locks, gate, start):
         waiter = waiting(server, gate, locks, "k")
         assert waiter.read() is None
         await_death(waiter.pid)
-        await_true(lambda: len(locks.requests("k")) == 1, "the wait is gone")
+        await_true(lambda: len(locks.holders("k")) == 1, "the wait is gone")
     assert f"Worker exiting (pid: {waiter.pid})" in server.output()  # not by SIGKILL
 
 
@@ -174,7 +174,7 @@ def test_a_lock_that_the_master_holds_is_not_the_workers(locks, start, kind):
     status, text = server.get("/preloaded").result()
     assert status == 200
     assert json.loads(text) == {"held": False, "locked": True, "again": False, "release": "NotOwned"}
-    assert locks.requests("boot")[0].pid == server.pid
+    assert locks.holders("boot")[0].pid == server.pid
     server.kill()
     assert not locks.locked("boot")
 

@@ -24,12 +24,12 @@ def test_exactly_the_next_worker_fills_when_the_filler_is_killed(locks, director
         filler.await_event("renders")
         for n in (2, 3, 4):
             replies.append(server.get("/page"))
-            await_true(lambda n=n: len(locks.requests("page:page")) == n, f"{n - 1} requests wait")
+            await_true(lambda n=n: len(locks.holders("page:page")) == n, f"{n - 1} requests wait")
         kill(filler.pid)
         following = gate.visit()
         following.await_event("renders")
         assert following.pid != filler.pid
-        assert [request.state for request in locks.requests("page:page")] == ["holding", "waiting", "waiting"]
+        assert [request.state for request in locks.holders("page:page")] == ["holding", "waiting", "waiting"]
         following.go()
         results = [reply.result() for reply in replies]
     assert results[0][0] == 0
@@ -52,7 +52,7 @@ def test_once_runs_in_one_worker_and_again_only_if_it_was_killed(unchecked_locks
         second.await_event("warms up")
         assert second.pid != first.pid
         second.go()
-        await_true(lambda: [request.state for request in unchecked_locks.requests("warm-up")] == ["cooling"], "the period runs")
+        await_true(lambda: [request.state for request in unchecked_locks.holders("warm-up")] == ["cooling"], "the period runs")
         kill(second.pid)
         await_true(lambda: skips() == 2, "the worker in its place skips it")
         assert gate.has_no_client()
@@ -72,9 +72,9 @@ def test_exactly_one_worker_schedules_and_another_takes_over(locks, directory):
     with start_scheduler(directory) as server:
         await_true(lambda: schedulers(server), "a job runs")
         for _ in range(2):
-            await_true(lambda: len(locks.requests("scheduler")) == 3, "the other workers queue")
+            await_true(lambda: len(locks.holders("scheduler")) == 3, "the other workers queue")
             first = schedulers(server)[-1]
-            assert [(request.state, request.pid == first) for request in locks.requests("scheduler")] == [
+            assert [(request.state, request.pid == first) for request in locks.holders("scheduler")] == [
                 ("holding", True),
                 ("waiting", False),
                 ("waiting", False),
@@ -88,12 +88,12 @@ def test_exactly_one_worker_schedules_and_another_takes_over(locks, directory):
 def test_a_stopped_worker_stops_scheduling_and_queues_again(locks, directory):
     with start_scheduler(directory, LEASE="1") as server:
         first = await_true(lambda: schedulers(server), "a job runs")[0]
-        await_true(lambda: len(locks.requests("scheduler")) == 3, "the other workers queue")
+        await_true(lambda: len(locks.holders("scheduler")) == 3, "the other workers queue")
         os.kill(first, signal.SIGSTOP)
         await_stopped(first)
         await_true(lambda: schedulers(server)[-1] != first, "another worker schedules")
         os.kill(first, signal.SIGCONT)
-        await_true(lambda: first in [request.pid for request in locks.requests("scheduler")], "it queues again")
+        await_true(lambda: first in [request.pid for request in locks.holders("scheduler")], "it queues again")
 
 
 def test_the_examples_are_as_short_as_examples():

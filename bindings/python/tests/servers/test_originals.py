@@ -112,7 +112,7 @@ class Clock:
 
 
 def waiting(locks):
-    return sum(request.state == "waiting" for key in KEYS for request in locks.requests(key))
+    return sum(request.state == "waiting" for key in KEYS for request in locks.holders(key))
 
 
 def queued(locks, call):

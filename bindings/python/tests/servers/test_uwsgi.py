@@ -33,7 +33,7 @@ def test_a_killed_worker_frees_its_lock(locks, gate, start):
     other = server.get("/hold?key=k")  # by the other worker: this one serves one request at a time
     waiter = gate.visit()
     waiter.await_event("asks")
-    await_true(lambda: len(locks.requests("k")) == 2, "the request waits")
+    await_true(lambda: len(locks.holders("k")) == 2, "the request waits")
     os.kill(holder.pid, signal.SIGKILL)
     assert waiter.await_event("holds")["token"] > token
     assert reply.result()[0] == 0
@@ -85,7 +85,7 @@ def test_a_lock_that_the_master_holds_is_not_the_workers(locks, directory):
         status, text = server.get("/preloaded").result()
         assert status == 200
         assert json.loads(text) == {"held": False, "locked": True, "again": False, "release": "NotOwned"}
-        assert locks.requests("boot")[0].pid == server.pid
+        assert locks.holders("boot")[0].pid == server.pid
     assert not locks.locked("boot")
 
 
@@ -100,9 +100,9 @@ def test_locks_without_enable_threads(locks, gate, start):
 def test_exactly_one_worker_has_the_seat(locks, start):
     server = start(app="uwsgi_scheduler", EVERY="0.02")
     first = int(await_true(lambda: server.lines("scheduled in "), "a job runs")[0])
-    await_true(lambda: len(locks.requests("scheduler")) == 2, "the other worker queues")
+    await_true(lambda: len(locks.holders("scheduler")) == 2, "the other worker queues")
     os.kill(first, signal.SIGKILL)
     await_true(lambda: int(server.lines("scheduled in ")[-1]) != first, "another worker takes over")
     workers = [int(line) for line in server.lines("scheduled in ")]
     assert workers == sorted(workers, key=workers.index)  # never two at once
-    assert locks.requests("scheduler")[0].pid == workers[-1]
+    assert locks.holders("scheduler")[0].pid == workers[-1]

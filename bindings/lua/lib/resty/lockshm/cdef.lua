@@ -45,7 +45,7 @@ struct lockshm_error {
     int sys_errno;
     int table;
     uint32_t reserved[5];
-    char message[256];
+    char message[255 + 1];
 };
 typedef struct lockshm lockshm_t;
 typedef struct lockshm_hold {
@@ -73,11 +73,12 @@ struct lockshm_blocker {
     int32_t pid;
     int32_t tid;
     uint64_t token;
+    uint64_t ticket;
     int64_t age_ns;
     int64_t expires_in_ns;
     char name[15 + 1];
     char tag[30 + 2];
-    uint64_t reserved[4];
+    uint64_t reserved[3];
 };
 struct lockshm_report {
     size_t size;
@@ -196,6 +197,52 @@ enum lockshm_host_lease_state {
     LOCKSHM_HOST_LEASE_RELEASING = 6,
     LOCKSHM_HOST_LEASE_LOST = 7
 };
+struct lockshm_host_lease {
+    int state;
+    int mode;
+    int64_t remaining_ns;
+    int64_t blocked_ns;
+    uint64_t next_token;
+    uint64_t local_grants;
+    uint64_t other_hosts_waiting;
+    int64_t why_age_ns;
+    char value[39 + 1];
+    char why[255 + 1];
+    uint64_t reserved[4];
+};
+enum lockshm_list_of {
+    LOCKSHM_LIST_KEY = 2,
+    LOCKSHM_LIST_BUSY = 3,
+    LOCKSHM_LIST_KNOWN = 4,
+    LOCKSHM_LIST_OWNERS = 5,
+    LOCKSHM_LIST_SEGMENTS = 6
+};
+struct lockshm_row {
+    size_t size;
+    size_t key_len;
+    size_t key_shown;
+    unsigned char key[64];
+    uint64_t id;
+    uint32_t holders;
+    uint32_t waiters;
+    int known;
+    int mode;
+    int global;
+    int alive;
+    struct lockshm_blocker request;
+    struct lockshm_previous damage;
+    struct lockshm_host_lease lease;
+    uint64_t start_time;
+    int exact;
+    unsigned int uid;
+    unsigned int gid;
+    unsigned int permissions;
+    char segment[200 + 8];
+};
+typedef struct lockshm_list lockshm_list_t;
+int lockshm_list_open(lockshm_list_t **out, lockshm_t *segment, int what, const void *key, size_t key_len);
+int lockshm_list_next(lockshm_list_t *list, struct lockshm_row *row);
+void lockshm_list_close(lockshm_list_t *list);
 struct lockshm_stat {
     size_t size;
     uint64_t bytes;
@@ -249,17 +296,7 @@ struct lockshm_bridge_stat {
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
 int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token);
-struct lockshm_marks {
-    size_t size;
-    const void *key;
-    size_t key_len;
-    const void *prefix;
-    size_t prefix_len;
-    int64_t older_than_ns;
-    uint64_t token;
-    uint64_t id;
-};
-int lockshm_acknowledge_marks(lockshm_t *segment, const struct lockshm_marks *which, size_t *count);
+int lockshm_acknowledge_of(lockshm_t *segment, uint64_t id, uint64_t token);
 int lockshm_sweep(lockshm_t *segment, size_t *freed);
 const char *lockshm_strerror(int code);
 const char *lockshm_code_name(int code);
@@ -272,15 +309,16 @@ M.layout = {
     ["struct lockshm_lock"] = { 384, { opaque = 0, key = 320, } },
     ["struct lockshm_canceller"] = { 32, { opaque = 0, } },
     ["struct lockshm_previous"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
-    ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, age_ns = 24, expires_in_ns = 32, name = 40, tag = 56, reserved = 88, } },
+    ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, ticket = 24, age_ns = 32, expires_in_ns = 40, name = 48, tag = 64, reserved = 96, } },
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
     ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, mode = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
+    ["struct lockshm_host_lease"] = { 384, { state = 0, mode = 4, remaining_ns = 8, blocked_ns = 16, next_token = 24, local_grants = 32, other_hosts_waiting = 40, why_age_ns = 48, value = 56, why = 96, reserved = 352, } },
+    ["struct lockshm_row"] = { 952, { size = 0, key_len = 8, key_shown = 16, key = 24, id = 88, holders = 96, waiters = 100, known = 104, mode = 108, global = 112, alive = 116, request = 120, damage = 240, lease = 336, start_time = 720, exact = 728, uid = 732, gid = 736, permissions = 740, segment = 744, } },
     ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, refused_locks = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_leases = 176, } },
     ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, leases = 1316, leases_known = 1320, leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
-    ["struct lockshm_marks"] = { 64, { size = 0, key = 8, key_len = 16, prefix = 24, prefix_len = 32, older_than_ns = 40, token = 48, id = 56, } },
 }
 
 M.number = {

@@ -4,6 +4,8 @@
 local ffi = require "ffi"
 local native = require "resty.lockshm.native"
 
+local C = native.load()
+
 local M = {}
 
 local modes = { [2] = "shared", [3] = "exclusive" }
@@ -61,6 +63,34 @@ function M.of_blocker(blocker)
         name = text_or_nil(blocker.name),
         tag = text_or_nil(blocker.tag),
     }, class)
+end
+
+local row = native.sized("struct lockshm_row")
+local list_out = ffi.new("lockshm_list_t *[1]")
+
+local function is_live(found)
+    local state = found.request.state
+    return state ~= 0 and (found.alive ~= 0 or (state ~= C.LOCKSHM_HOLDING and state ~= C.LOCKSHM_WAITING))
+end
+
+--- The requests for a key as tables of M.of_blocker(): holders, oldest first, then waiters in their order.
+function M.list(handle, key)
+    local status = C.lockshm_list_open(list_out, handle, C.LOCKSHM_LIST_KEY, key, #key)
+    local listing, found = list_out[0], {}
+    while status == 0 do
+        status = C.lockshm_list_next(listing, row)
+        if status ~= 1 then
+            break
+        elseif is_live(row) then
+            found[#found + 1] = M.of_blocker(row.request)
+        end
+        status = 0
+    end
+    C.lockshm_list_close(listing)
+    if status < 0 then
+        return nil, native.status(status)
+    end
+    return found
 end
 
 local reason_class = { __tostring = function(reason) return reason.message end }
