@@ -41,6 +41,12 @@ agent_of_php()
 	agent php "${PHP:-php} -n -d extension=$extension -d display_errors=stderr $here/php/tests/agent.php"
 }
 
+agent_of_python()
+{
+	modules=$("$here/python/build.sh") || return
+	agent python "env PYTHONPATH=$modules ${PYTHON:-/usr/bin/python3} $here/python/tests/agent.py"
+}
+
 # conduct FILES NAME...
 conduct()
 {
@@ -67,7 +73,7 @@ LOCKCTL=${LOCKCTL:-$builddir/lockctl}
 export builddir srcdir LD_LIBRARY_PATH LOCKCTL
 
 agent c "$builddir/bindings/conformance/agent"
-for language in php; do
+for language in php python; do
 	"agent_of_$language" || lacks "$language"
 done
 for command; do

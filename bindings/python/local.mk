@@ -53,6 +53,7 @@ EXTRA_DIST += \
 	%D%/src/lockshm/compat/redis.py \
 	%D%/src/lockshm/py.typed \
 	%D%/src/lockshm/testing.py \
+	%D%/tests/agent.py \
 	%D%/tests/common.sh \
 	%D%/tests/conftest.py \
 	%D%/tests/hosts/conftest.py \

@@ -4,6 +4,12 @@
  */
 #include "lockshm_py.h"
 
+/** True, or False where the lease had ended before, and no other request had taken the lock. */
+static PyObject *in_time(const Lock *lock, const struct node *node, int code)
+{
+	return code < 0 ? fail_hold(lock, code, &node->hold, lockshm_token(&node->hold)) : PyBool_FromLong(code == 0);
+}
+
 static PyObject *done(const Lock *lock, const struct node *node, int code)
 {
 	if (code < 0)
@@ -32,7 +38,7 @@ static PyObject *renew(Lock *lock, int64_t ns, int how)
 		return NULL;
 	code = lockshm_renew(&node->hold, ns, how);
 	if (code != LOCKSHM_INVALID)
-		return done(lock, node, code);
+		return in_time(lock, node, code);
 	PyErr_SetString(PyExc_ValueError, how == LOCKSHM_RENEW_ADD ?
 						  "a hold without a lease cannot be extended; a lease is extended by 0.001 s at least" :
 						  "a lease is renewed to 0.001 s at least");
@@ -93,14 +99,14 @@ PyObject *hold_upgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 
 		return fail_code(lock->state, code, &error, lock->key);
 	}
-	return code == LOCKSHM_BUSY ? upgrade_refused(lock, lockshm_token(&node->hold)) : done(lock, node, code);
+	return code == LOCKSHM_BUSY ? upgrade_refused(lock, lockshm_token(&node->hold)) : in_time(lock, node, code);
 }
 
 PyObject *hold_downgrade(Lock *lock, PyObject *Py_UNUSED(unused))
 {
 	struct node *node = lock_node(lock);
 
-	return node ? done(lock, node, lockshm_downgrade(&node->hold)) : NULL;
+	return node ? in_time(lock, node, lockshm_downgrade(&node->hold)) : NULL;
 }
 
 PyObject *hold_acknowledge(Lock *lock, PyObject *Py_UNUSED(unused))

@@ -219,7 +219,7 @@ static PyObject *lock_exit(Lock *lock, PyObject *const *args, Py_ssize_t n)
 		PyErr_Clear(); /* released inside, and an exception is on its way */
 		Py_RETURN_NONE;
 	}
-	if (!node || lock_release_node(lock, node, 0, raised))
+	if (!node || lock_release_node(lock, node, 0, raised) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }

@@ -27,10 +27,10 @@ static int release_failed(Lock *lock, struct node *node, int code, uint64_t toke
 	else
 		fail_hold(lock, code, &node->hold, token);
 	lock->past = code == LOCKSHM_NOT_HELD ? PAST_PARENT : PAST_RELEASED;
-	return code == LOCKSHM_LATE || quiet ? 0 : -1;
+	return code == LOCKSHM_LATE ? LOCKSHM_LATE : quiet ? 0 : -1;
 }
 
-/** @quiet: an exception is on its way, which a loss must not replace.  Return: 0, or -1 with an exception. */
+/** @quiet: an exception is on its way, which a loss must not replace.  Return: 0, LOCKSHM_LATE, or -1 with an exception. */
 int lock_release_node(Lock *lock, struct node *node, int64_t cooldown_ns, bool quiet)
 {
 	uint64_t token;
@@ -60,6 +60,7 @@ PyObject *lock_release(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject
 	PyObject *cooldown = n ? args[0] : NULL;
 	int64_t cooldown_ns = 0;
 	struct node *node;
+	int code;
 
 	if (names && PyTuple_Size(names) == 1 && !n) {
 		if (!word_is(lock->state, PyTuple_GetItem(names, 0), WORD_COOLDOWN)) {
@@ -74,9 +75,8 @@ PyObject *lock_release(Lock *lock, PyObject *const *args, Py_ssize_t n, PyObject
 	if (cooldown && time_of(cooldown, "cooldown", &cooldown_ns))
 		return NULL;
 	node = lock_node(lock);
-	if (!node || lock_release_node(lock, node, cooldown_ns, false))
-		return NULL;
-	Py_RETURN_NONE;
+	code = node ? lock_release_node(lock, node, cooldown_ns, false) : -1;
+	return code < 0 ? NULL : PyBool_FromLong(code == 0);
 }
 
 /* --- threading.Condition ----------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ PyObject *lock_release_save(Lock *lock, PyObject *Py_UNUSED(unused))
 	if (!count)
 		return NULL;
 	node->count = 1;
-	if (lock_release_node(lock, node, 0, false))
+	if (lock_release_node(lock, node, 0, false) < 0)
 		Py_CLEAR(count);
 	return count;
 }

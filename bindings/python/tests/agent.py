@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Agent of ../../conformance: the words of its README by the package's public calls."""
+import os
+import shlex
+import sys
+import time
+
+import lockshm
+
+CLASSES = [
+    (lockshm.Busy, "busy"), (lockshm.Timeout, "timeout"), (lockshm.Lost, "lost"), (lockshm.NotOwned, "not-held"),
+    (lockshm.Full, "full"), (lockshm.Invalid, "invalid"), (lockshm.NoSegment, "no-segment"),
+    (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (ValueError, "invalid"),
+]
+NAMES = {"global": "global_"}
+NUMBERS = {"timeout", "lease", "max_hold", "cooldown", "redis_ttl"}
+COUNTS = {"locks", "requests", "owners"}
+
+
+class Done(Exception):
+    """Ends the function that serve() runs in."""
+
+
+class Agent:
+    def __init__(self):
+        self.input, self.output = sys.stdin, sys.stdout
+        self.locks, self.holds, self.text = None, {}, ""
+
+    def say(self, text):
+        print(text, file=self.output, flush=True)
+
+    def done(self, in_time):
+        return "ok" if in_time else "late"
+
+    def open(self, words, options):
+        self.locks = lockshm.open(words[0], **options)
+        return "ok"
+
+    def destroy(self, words, options):
+        lockshm.destroy(words[0])
+        return "ok"
+
+    def take(self, words, options):
+        lock = (self.locks.shared if options.pop("shared", 0) else self.locks.exclusive)(words[1], **options)
+        lock.acquire()
+        self.holds[words[0]] = lock
+        if lock.local_only:
+            return "local-only"
+        return self.previous(words, {}) if options.get("robust") and lock.previous else "ok"
+
+    def release(self, words, options):
+        return self.done(self.holds[words[0]].release(**options))
+
+    def check(self, words, options):
+        return "ok" if self.holds[words[0]].check() > 0 else "late"
+
+    def renew(self, words, options):
+        return self.done(self.holds[words[0]].renew(*(float(word) for word in words[1:])))
+
+    def extend(self, words, options):
+        return self.done(self.holds[words[0]].extend(float(words[1])))
+
+    def upgrade(self, words, options):
+        return self.done(self.holds[words[0]].upgrade())
+
+    def downgrade(self, words, options):
+        return self.done(self.holds[words[0]].downgrade())
+
+    def ack(self, words, options):
+        self.holds[words[0]].acknowledge()
+        return "ok"
+
+    def token(self, words, options):
+        return self.holds[words[0]].token
+
+    def previous(self, words, options):
+        mark = self.holds[words[0]].previous
+        return {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}[mark.status] if mark else "none"
+
+    def message(self, words, options):
+        return self.text
+
+    def sleep(self, words, options):
+        time.sleep(float(words[0]))
+        return "ok"
+
+    def fork(self, words, options):
+        pid = os.fork()
+        if pid:
+            return pid
+        self.input, self.output = open(words[0]), open(words[1], "w")
+        return "agent python"
+
+    def inside(self):
+        """What a recipe calls: goes on with the lines until "done VALUE" or "fail"."""
+        self.say("inside")
+        return self.serve()
+
+    def flight(self, words, options):
+        return self.locks.single_flight(words[0], lambda: None, self.inside, **options)
+
+    def once(self, words, options):
+        return "ran" if self.locks.once(words[0], float(words[1]), self.inside, **options) else "skipped"
+
+    def seat(self, words, options):
+        self.locks.seat(words[0], self.inside, **options).join()
+        return "ended"
+
+    def act(self, line):
+        words, options = [], {}
+        for word in shlex.split(line)[1:]:
+            name, equals, value = word.partition("=")
+            if equals and name in NUMBERS:
+                options[name] = None if value == "none" else float(value)
+            elif equals:
+                options[name] = int(value) if name in COUNTS else value
+            elif word == "norenew":
+                options["renew"] = False
+            elif word in ("shared", "robust", "global", "retry_on_failure"):
+                options[NAMES.get(word, word)] = True
+            else:
+                words.append(word)
+        return getattr(self, line.split()[0])(words, options)
+
+    def answer(self, line):
+        try:
+            return self.act(line)
+        except Exception as error:
+            self.text = str(error).replace("\n", " ")
+            return next((word for kind, word in CLASSES if isinstance(error, kind)), type(error).__name__)
+
+    def serve(self):
+        while line := self.input.readline():  # a child has another one
+            if line.startswith("done"):
+                return line[5:].strip() or None
+            if line.startswith("fail"):
+                raise RuntimeError("fail")
+            self.say(self.answer(line))
+        os._exit(0)
+
+
+agent = Agent()
+agent.say(f"agent python {lockshm.library_version} fork recipes")
+agent.serve()
