@@ -4,7 +4,7 @@
 # conformance.sh - the cases of conformance/, by the agent of each language that was found; those of deaths by each two
 #
 # Arguments are further agents, each a command: "qemu-aarch64 -L /usr/aarch64-linux-gnu elsewhere/agent".
-# Environment: srcdir, builddir; CASES: files, and CASE: words of names, where only some are to run; PYTHON, PHP.
+# Environment: srcdir, builddir; CASES: files, and CASE: words of names, where only some are to run; LUAJIT, PYTHON, PHP.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,6 +32,13 @@ lacks()
 {
 	echo "skipped: no agent in $*"
 	echo "0 passed, 0 failed, 1 skipped" >>"$work/counts"
+}
+
+agent_of_lua()
+{
+	[ "${have_lua-yes}" = yes ] || return
+	command -v "${LUAJIT:=luajit}" >/dev/null || return
+	agent lua "env LOCKSHM_LIBRARY=$builddir/.libs/liblockshm.so.0 LUA_PATH=$here/lua/lib/?.lua;; $LUAJIT $here/lua/tests/agent.lua"
 }
 
 agent_of_php()
@@ -73,7 +80,7 @@ LOCKCTL=${LOCKCTL:-$builddir/lockctl}
 export builddir srcdir LD_LIBRARY_PATH LOCKCTL
 
 agent c "$builddir/bindings/conformance/agent"
-for language in php python; do
+for language in lua php python; do
 	"agent_of_$language" || lacks "$language"
 done
 for command; do

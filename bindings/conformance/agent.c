@@ -142,10 +142,12 @@ static void do_previous(const struct line *line)
 	struct lockshm_previous previous;
 	int code = lockshm_previous(hold_of(line->words[1]), &previous);
 
-	if (code != 0)
-		answer_code(code);
-	else
-		answer(previous.status == LOCKSHM_OWNER_DIED ? "died" : previous.status ? "expired" : "none");
+	if (code != 0 || !previous.status) {
+		code != 0 ? answer_code(code) : answer("none");
+		return;
+	}
+	fprintf(out, "%s %d\n", previous.status == LOCKSHM_OWNER_DIED ? "died" : "expired", (int)previous.pid);
+	fflush(out);
 }
 
 /* A call on a hold, by the first word of its line. */

@@ -64,6 +64,7 @@ EXTRA_DIST += \
 	%D%/lib/resty/lockshm/suspend.lua \
 	%D%/lib/resty/lockshm/timer.lua \
 	%D%/lua-resty-lockshm-0.1.0-1.rockspec \
+	%D%/tests/agent.lua \
 	%D%/tests/chaos_spec.lua \
 	%D%/tests/common.sh \
 	%D%/tests/deaths_spec.lua \

@@ -94,7 +94,8 @@ final class Agent
 
     private function previous(array $words): string
     {
-        return $this->holds[$words[0]]->previous()?->status ?? 'none';
+        $mark = $this->holds[$words[0]]->previous();
+        return $mark ? "$mark->status $mark->pid" : 'none';
     }
 
     private function message(): string

@@ -12,6 +12,7 @@ CLASSES = [
     (lockshm.Full, "full"), (lockshm.Invalid, "invalid"), (lockshm.NoSegment, "no-segment"),
     (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (ValueError, "invalid"),
 ]
+STATUSES = {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}
 NAMES = {"global": "global_"}
 NUMBERS = {"timeout", "lease", "max_hold", "cooldown", "redis_ttl"}
 COUNTS = {"locks", "requests", "owners"}
@@ -46,7 +47,7 @@ class Agent:
         self.holds[words[0]] = lock
         if lock.local_only:
             return "local-only"
-        return self.previous(words, {}) if options.get("robust") and lock.previous else "ok"
+        return STATUSES[lock.previous.status] if options.get("robust") and lock.previous else "ok"
 
     def release(self, words, options):
         return self.done(self.holds[words[0]].release(**options))
@@ -75,7 +76,7 @@ class Agent:
 
     def previous(self, words, options):
         mark = self.holds[words[0]].previous
-        return {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}[mark.status] if mark else "none"
+        return f"{STATUSES[mark.status]} {mark.pid}" if mark else "none"
 
     def message(self, words, options):
         return self.text

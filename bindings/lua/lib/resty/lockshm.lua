@@ -111,6 +111,15 @@ function M.open(name, options)
     return locks.open(name, options)
 end
 
+--- Removes the name of a segment.  Holds in it go on, and every later request is one in a new segment.
+-- @return true; or nil, error string
+function M.destroy(name)
+    if not acquire then
+        load()
+    end
+    return locks.destroy(name)
+end
+
 --- The name of the segment of a dictionary: for lockctl.
 -- @return string; or nil, error string
 function M.segment_name(dict)
@@ -259,7 +268,7 @@ function M.new(module, dict_name, opts)
     end
     timeout = timeout or 5
     local ttl_ns, timeout_ns = lease(exptime), native.to_ns(timeout)
-    err = spec.lease_error("exptime", ttl_ns, timeout_ns, opts.renew)
+    err = spec.lease_error("exptime", ttl_ns, opts.renew)
     if err then
         return nil, err
     end

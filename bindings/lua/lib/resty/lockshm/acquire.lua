@@ -55,10 +55,14 @@ end
 
 --- Opens what is missing: the loop of this process, or the segment where an operator removed it.
 local function repair(locks, status)
+    local ok, err
+    if status ~= NO_SEGMENT then
+        ok, err, status = locks.segment:open_loop(-1)
+    end
     if status == NO_SEGMENT then
         return locks:reopen()
     end
-    return locks.segment:open_loop(-1)
+    return ok, err
 end
 
 local HOT = 16384 -- requests after a busy key that count as hot

@@ -67,6 +67,17 @@ function M:renew(seconds)
     return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
 end
 
+--- Moves the end of the lease.
+-- @param seconds added to what is left
+-- @return true (and "late" if it had run out); or nil, "lost", "not held" or the reason: a hold without a lease has no end
+function M:extend(seconds)
+    local ns = native.to_ns(seconds)
+    if not ns or ns == native.FOREVER then
+        return nil, "extend: " .. native.DURATION .. ", not " .. tostring(seconds)
+    end
+    return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_ADD))
+end
+
 --- Ends the hold.
 -- @param cooldown seconds for which the key stays closed to all; exclusive holds only; nil = 0
 -- @return true (and "late"); or nil, "lost", "not held" or the reason

@@ -103,6 +103,15 @@ function M.open(name, options)
     return opened[name]
 end
 
+--- Removes the name of a segment; see resty.lockshm.destroy().
+function M.destroy(name)
+    local err = native.text_error(name)
+    if err then
+        return nil, "the name of a segment: " .. err
+    end
+    return segment.destroy(name)
+end
+
 --- Opens the segment anew that an operator removed or replaced.  Holds in the old one go on there.
 function M:reopen()
     local fresh, err = segment.open(self.name, self.segment.options)
@@ -154,9 +163,9 @@ end
 --- Takes a lock alone.
 -- Waits until it is granted, in order of arrival: in nginx the light thread, elsewhere the process.
 -- @param key     string of 1 to 65535 bytes
--- @param options timeout (5 s; 0 = try once, math.huge = no bound), lease (30 s; math.huge = strict), renew (false: the
---                library renews the lease as long as the process lives), max_hold (bound for that), robust (false),
---                fair (true), tag, global (false: exclude the other hosts with the same Redis, too; always waits, a
+-- @param options timeout (5 s; 0 = try once, math.huge = no bound), lease (30 s; math.huge = strict), renew (true: the
+--                library renews the lease as long as the process lives and the hold is not collected; of 0.2 s at least),
+--                max_hold (bound for that), robust (false), fair (true; false: not renewed), tag, global (false: exclude the other hosts with the same Redis, too; always waits, a
 --                try for 1.5 s at most), redis_policy ("fail", "wait", "local-only"; default: that of the segment).
 --                A wait without bound ends with "cancelled" when its nginx worker is to exit
 -- @return hold, whose status is "local only" if Redis was out of reach and the policy permits it; or nil, error string

@@ -88,7 +88,7 @@ local function run_and_release(hold, cooldown, fn, ...)
 end
 
 local flight_defaults = {
-    timeout = 5, lease = 30, max_hold = 300, renew = true, robust = false, fair = true, tag = false, stale = false,
+    timeout = 5, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false, stale = false,
     global = false, redis_policy = false,
     fixed = { renew = true, fair = true },
 }
@@ -106,7 +106,7 @@ end
 -- @param key     string
 -- @param look    function: the value from the cache, or nil
 -- @param fill    function(hold): computes the value, stores it where look() finds it, and returns it
--- @param options timeout (5 s), lease (30 s, renewed for max_hold = 300 s), tag,
+-- @param options timeout (5 s), lease (30 s, renewed), max_hold (bound for that), tag,
 --                stale: function(err, holder) whose result is returned when the lock was not obtained
 -- @return value, or what fill() returned; or nil, error string, holder
 function M:single_flight(key, look, fill, options)

@@ -46,7 +46,7 @@ local function refused(name, code)
         reason = ("%s (this process is user %d%s)"):format(reason, ffi.C.lockshm_lua_geteuid(),
             in_nginx and "; in nginx let the master open it: assert(lockshm.dict(...)) in init_by_lua*" or "")
     end
-    return nil, reason
+    return nil, reason, code
 end
 
 local SECONDS = { redis_ttl = "redis_ttl_ns", redis_gap = "redis_gap_ns", redis_retain = "redis_retain_ns" }
@@ -87,6 +87,16 @@ local function create_options(options)
     end
     add_redis(create, options)
     return create
+end
+
+--- Removes the name of a segment.
+-- @return true; or nil, error string
+function M.destroy(name)
+    local code = C.lockshm_destroy(name, err)
+    if code < 0 then
+        return refused(name, code)
+    end
+    return true
 end
 
 --- The owner and the number of names of the file of a segment, and a descriptor for it.
@@ -175,7 +185,7 @@ end
 
 --- A loop of its own for one wait, or of this process for many.
 -- @param fd for its wakes, or -1
--- @return loop; or nil, error string
+-- @return loop; or nil, error string, code
 function M:new_loop(fd)
     local code = C.lockshm_loop_open(self.handle, loop_out, fd, err)
     if code < 0 then
@@ -186,11 +196,11 @@ end
 
 --- Gives this process a loop, in place of the one it has, which must have no waits.  Holds go on.
 -- @param fd for its wakes, or -1
--- @return true; or nil, error string
+-- @return true; or nil, error string, code
 function M:open_loop(fd)
-    local loop, reason = self:new_loop(fd)
+    local loop, reason, code = self:new_loop(fd)
     if not loop then
-        return nil, reason
+        return nil, reason, code
     end
     local old = self.loop
     self.loop = loop

@@ -12,7 +12,7 @@ local EXCLUSIVE = C.LOCKSHM_EXCLUSIVE
 
 --- Options and defaults of locks:exclusive() and locks:shared(); false stands for "not".
 M.defaults = {
-    timeout = 5, lease = 30, max_hold = 0, renew = false, robust = false, fair = true, tag = false, global = false,
+    timeout = 5, lease = 30, max_hold = 0, renew = true, robust = false, fair = true, tag = false, global = false,
     redis_policy = false,
 }
 
@@ -100,14 +100,21 @@ end
 
 --- Checks a lease, the option of that name.
 -- @return error string, or nil
-function M.lease_error(name, lease, timeout, renew)
+function M.lease_error(name, lease, renew)
     local shortest = renew and number.AUTO_RENEW_TTL_MIN or number.TTL_MIN
     if lease < shortest then
-        local condition = renew and " with option 'renew'" or ""
+        local condition = renew and " to be renewed, or renew = false" or ""
         return ("option '%s': at least %g s are needed%s"):format(name, shortest / 1e9, condition)
-    elseif lease == native.FOREVER and timeout == native.FOREVER then
-        return ("options '%s' and 'timeout' cannot both be without end: a deadlock would last"):format(name)
     end
+end
+
+--- Is the lease to be renewed?  One without an end needs none, and a lock that need not be fair cannot be.
+local function renews(options, defaults, lease)
+    local given = options.renew
+    if given == nil then
+        given = defaults.renew and option(options, defaults, "fair")
+    end
+    return given and lease ~= native.FOREVER
 end
 
 --- The request of some options.
@@ -128,16 +135,16 @@ function M.make(mode, defaults, options)
     local lease, bad_lease = duration(options, defaults, "lease")
     local timeout, bad_timeout = duration(options, defaults, "timeout")
     local max_hold, bad_max_hold = duration(options, defaults, "max_hold")
-    local renew, robust = option(options, defaults, "renew"), option(options, defaults, "robust")
+    local renew = renews(options, defaults, lease)
     local global = option(options, defaults, "global")
     local policy, bad_policy = M.policy(option(options, defaults, "redis_policy"))
-    err = bad_lease or bad_timeout or bad_max_hold or bad_policy or M.lease_error("lease", lease, timeout, renew)
+    err = bad_lease or bad_timeout or bad_max_hold or bad_policy or M.lease_error("lease", lease, renew)
     if err then
         return nil, err
     end
     return {
         mode = mode,
-        flags = M.flags(mode, renew, robust, option(options, defaults, "fair"), global),
+        flags = M.flags(mode, renew, option(options, defaults, "robust"), option(options, defaults, "fair"), global),
         global = global or false,
         redis_policy = policy,
         ttl_ns = lease,
