@@ -8,11 +8,13 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/hosts.sh"
 python=${PYTHON:-python3}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT PIPE TERM
 : >"$work/agents" >"$work/counts"
+conductors=
 
 skip()
 {
@@ -65,10 +67,22 @@ conduct()
 		shift
 	done
 	# shellcheck disable=SC2086
-	"$python" "$here/conformance/conduct.py" --case "${CASE:-}" "$@" $files >"$work/log" 2>&1
-	echo "== $names: $(tail -n 1 "$work/log")"
-	sed '$d' "$work/log"
-	tail -n 1 "$work/log" >>"$work/counts"
+	"$python" "$here/conformance/conduct.py" --case "${CASE:-}" "$@" $files >"$work/$names.log" 2>&1
+}
+
+# Cases wait most of the time: several conductors at once.
+report()
+{
+	# shellcheck disable=SC2086
+	wait $conductors
+	conductors=
+	for log in "$work"/*.log; do
+		name=${log##*/}
+		echo "== ${name%.log}: $(tail -n 1 "$log")"
+		sed '$d' "$log" | case $name in *\ and\ *) grep -v '^skipped:' ;; *) cat ;; esac
+		tail -n 1 "$log" >>"$work/counts"
+		rm "$log"
+	done
 }
 
 [ -n "${builddir:-}" ] || skip "the agent in C is of a build: builddir"
@@ -79,6 +93,12 @@ LD_LIBRARY_PATH=$builddir/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 LOCKCTL=${LOCKCTL:-$builddir/lockctl}
 export builddir srcdir LD_LIBRARY_PATH LOCKCTL
 
+if find_hosts; then
+	start_hosts
+	trap 'end_hosts; rm -rf "$work"' EXIT
+else
+	echo "no hosts: $hosts_missing"
+fi
 agent c "$builddir/bindings/conformance/agent"
 for language in lua php python; do
 	"agent_of_$language" || lacks "$language"
@@ -88,12 +108,17 @@ for command; do
 done
 cases=${CASES:-$(ls "$here"/conformance/cases/*.txt)}
 for one in $(cat "$work/agents"); do
-	conduct "$cases" "$one"
+	conduct "$cases" "$one" &
+	conductors="$conductors $!"
 done
+report
 for one in $(cat "$work/agents"); do
 	for other in $(cat "$work/agents"); do
-		[ "$one" = "$other" ] || conduct "$here/conformance/cases/deaths.txt" "$one" "$other"
+		[ "$one" != "$other" ] || continue
+		conduct "${CASES:-$here/conformance/cases/deaths.txt $here/conformance/cases/recipes.txt}" "$one" "$other" &
+		conductors="$conductors $!"
 	done
+	report
 done
 awk '{ passed += $1; failed += $3; skipped += $5 }
 	END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed || !passed }' "$work/counts"

@@ -127,7 +127,7 @@ class Run:
         self.case, self.commands, self.directory, self.debug = case, commands, directory, debug
         self.segment = f"conformance-{os.getpid()}-{serial}"
         self.agents, self.opened = {}, {self.segment}
-        self.values = {**os.environ, "SEGMENT": self.segment}
+        self.values = {**os.environ, "SEGMENT": self.segment, "DIR": directory}
         self.log = open(f"{directory}/log", "w+", encoding="utf-8", errors="replace")
 
     def start(self, name):
@@ -142,7 +142,7 @@ class Run:
             raise Wrong(f"{name} begins with {' '.join(hello)}")
         agent.language = hello[1]
         self.values[name] = str(agent.pid)
-        return self.case.needs - set(hello[2:])
+        return self.case.needs - set(hello[2:]) - ({"hosts"} if "HOST_A" in os.environ else set())
 
     def expand(self, text):
         text = re.sub(r"\{(.)\*(\d+)\}", lambda m: m[1] * int(m[2]), text)
@@ -260,6 +260,7 @@ def main():
     given = parser.parse_args()
     if given.debug:
         LIMIT = 1e9
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     passed, failed, skipped = 0, 0, 0
     cases = [case for path in given.file for case in read(path) if given.case in case.name]
     with tempfile.TemporaryDirectory() as directory:

@@ -7,9 +7,11 @@ EXTRA_DIST += \
 	%D%/README.md \
 	%D%/cases/bounds.txt \
 	%D%/cases/deaths.txt \
+	%D%/cases/global.txt \
 	%D%/cases/holds.txt \
 	%D%/cases/leases.txt \
 	%D%/cases/order.txt \
+	%D%/cases/recipes.txt \
 	%D%/cases/stops.txt \
 	%D%/conduct.py \
 	$(end)

@@ -47,6 +47,7 @@ local function result(ok, err)
 end
 
 local serve
+local failed = {} -- of a function that is to fail
 
 --- What a recipe calls: goes on with the lines until "done VALUE" or "fail".
 local function inside()
@@ -137,7 +138,16 @@ function act.fork(words)
 end
 
 function act.flight(words, options)
-    local value, err, holder = locks:single_flight(words[1], function() end, inside, options)
+    local value, err, holder = locks:single_flight(words[1], function()
+        local file = io.open(words[2])
+        return file and file:read("*a")
+    end, function()
+        local filled = inside()
+        local file = io.open(words[2], "w")
+        file:write(filled)
+        file:close()
+        return filled
+    end, options)
     return value or refused(err, holder)
 end
 
@@ -192,12 +202,12 @@ function serve()
         if line:find("^done") then
             return line:match("^done%s*(.*)$")
         elseif line:find("^fail") then
-            error("fail")
+            error(failed)
         end
         local ok, said = pcall(answer, line)
         if not ok then
             text = tostring(said):gsub("\n", " ")
-            said = "error"
+            said = said == failed and "failed" or "error"
         end
         say(said)
     end

@@ -8,8 +8,12 @@ const NAMES = ['max_hold' => 'maxHold', 'redis_policy' => 'redisPolicy', 'retry_
 const CLASSES = [
     'Lockshm\BusyException' => 'busy', 'Lockshm\TimeoutException' => 'timeout', 'Lockshm\LostException' => 'lost',
     'Lockshm\NotHeldException' => 'not-held', 'Lockshm\DeadlockException' => 'deadlock',
-    'Lockshm\FullException' => 'full', 'Lockshm\BridgeException' => 'bridge', 'ValueError' => 'invalid',
+    'Lockshm\FullException' => 'full', 'Lockshm\BridgeException' => 'bridge', 'ValueError' => 'invalid', 'Failed' => 'failed',
 ];
+
+final class Failed extends Exception
+{
+}
 
 final class Agent
 {
@@ -129,7 +133,12 @@ final class Agent
 
     private function flight(array $words, array $options): string
     {
-        return $this->locks->singleFlight($words[0], fn() => null, fn() => $this->inside(), ...$options);
+        $look = fn() => is_file($words[1]) ? file_get_contents($words[1]) : null;
+        $fill = function () use ($words) {
+            file_put_contents($words[1], $value = $this->inside());
+            return $value;
+        };
+        return $this->locks->singleFlight($words[0], $look, $fill, ...$options);
     }
 
     private function once(array $words, array $options): string
@@ -190,7 +199,7 @@ final class Agent
                 return trim(substr($line, 4));
             }
             if (str_starts_with($line, 'fail')) {
-                throw new RuntimeException('fail');
+                throw new Failed();
             }
             $this->say($this->answer($line));
         }

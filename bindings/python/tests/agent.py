@@ -7,19 +7,19 @@ import time
 
 import lockshm
 
+class Failed(Exception):
+    """Of a function that is to fail."""
+
+
 CLASSES = [
     (lockshm.Busy, "busy"), (lockshm.Timeout, "timeout"), (lockshm.Lost, "lost"), (lockshm.NotOwned, "not-held"),
     (lockshm.Full, "full"), (lockshm.Invalid, "invalid"), (lockshm.NoSegment, "no-segment"),
-    (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (ValueError, "invalid"),
+    (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (ValueError, "invalid"), (Failed, "failed"),
 ]
 STATUSES = {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}
 NAMES = {"global": "global_"}
 NUMBERS = {"timeout", "lease", "max_hold", "cooldown", "redis_ttl"}
 COUNTS = {"locks", "requests", "owners"}
-
-
-class Done(Exception):
-    """Ends the function that serve() runs in."""
 
 
 class Agent:
@@ -98,7 +98,18 @@ class Agent:
         return self.serve()
 
     def flight(self, words, options):
-        return self.locks.single_flight(words[0], lambda: None, self.inside, **options)
+        path = words[1]
+
+        def look():
+            return open(path).read() if os.path.exists(path) else None
+
+        def fill():
+            value = self.inside()
+            with open(path, "w") as file:
+                file.write(value)
+            return value
+
+        return self.locks.single_flight(words[0], look, fill, **options)
 
     def once(self, words, options):
         return "ran" if self.locks.once(words[0], float(words[1]), self.inside, **options) else "skipped"
@@ -135,7 +146,7 @@ class Agent:
             if line.startswith("done"):
                 return line[5:].strip() or None
             if line.startswith("fail"):
-                raise RuntimeError("fail")
+                raise Failed
             self.say(self.answer(line))
         os._exit(0)
 
