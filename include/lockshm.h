@@ -694,28 +694,36 @@ int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
  */
 int lockshm_release_many(lockshm_hold_t *holds, size_t n);
 
-/** How lockshm_renew() applies the time. */
-enum lockshm_renew_how {
-	LOCKSHM_RENEW_RESET = 2, /**< the lease ends @ns from now */
-	LOCKSHM_RENEW_ADD = 3    /**< the lease ends @ns after its present end */
-};
-
 /**
- * lockshm_renew - move the end of a lease
+ * lockshm_renew - let the lease end @ns from now
  * @hold: held
- * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX; with RESET also LOCKSHM_FOREVER: the hold becomes strict
- * @how:  enum lockshm_renew_how.  ADD to a strict hold is LOCKSHM_INVALID.
+ * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX, or LOCKSHM_FOREVER: the hold becomes strict
  *
  * Does not block.  0 and LOCKSHM_LATE mean that the lock has had no other holder since the grant.  With
- * LOCKSHM_AUTO_RENEW a RESET also sets the time of all later renewals, to LOCKSHM_AUTO_RENEW_TTL_MIN at least.
+ * LOCKSHM_AUTO_RENEW it also sets the time of all later renewals, to LOCKSHM_AUTO_RENEW_TTL_MIN at least.
  *
  * Return: 0; LOCKSHM_LATE (renewed, after the lease had expired); LOCKSHM_LOST; LOCKSHM_NOT_HELD (never held,
- *         released, another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL, @ns or
- *         @how, or the lease would end more than LOCKSHM_TIME_MAX from now; unchanged).
+ *         released, another thread's, the parent's after fork, or overwritten); LOCKSHM_INVALID (@hold is NULL, or @ns;
+ *         unchanged).
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
+int lockshm_renew(lockshm_hold_t *hold, int64_t ns);
+
+/**
+ * lockshm_extend - let the lease end @ns later than it would
+ * @hold: held
+ * @ns:   LOCKSHM_TTL_MIN..LOCKSHM_TIME_MAX
+ *
+ * Does not block.  0 and LOCKSHM_LATE mean that the lock has had no other holder since the grant.  Later renewals of
+ * LOCKSHM_AUTO_RENEW keep their time.
+ *
+ * Return: as lockshm_renew(); LOCKSHM_INVALID also for a strict hold, and if the lease ends more than LOCKSHM_TIME_MAX
+ *         from now already.
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_extend(lockshm_hold_t *hold, int64_t ns);
 
 /**
  * lockshm_check - is the hold still valid?

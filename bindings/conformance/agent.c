@@ -160,10 +160,9 @@ static int on_hold(const struct line *line, lockshm_hold_t *hold)
 	if (strcmp(verb, "check") == 0)
 		return lockshm_check(hold, NULL);
 	if (strcmp(verb, "renew") == 0)
-		return lockshm_renew(hold, line->n > 2 ? duration(line->words[2]) : LOCKSHM_SECONDS(30),
-				     LOCKSHM_RENEW_RESET);
+		return lockshm_renew(hold, line->n > 2 ? duration(line->words[2]) : LOCKSHM_SECONDS(30));
 	if (strcmp(verb, "extend") == 0)
-		return lockshm_renew(hold, duration(line->words[2]), LOCKSHM_RENEW_ADD);
+		return lockshm_extend(hold, duration(line->words[2]));
 	if (strcmp(verb, "upgrade") == 0)
 		return lockshm_upgrade(hold);
 	return strcmp(verb, "downgrade") == 0 ? lockshm_downgrade(hold) : lockshm_acknowledge(hold);

@@ -171,11 +171,6 @@ ZEND_METHOD(Lockshm_Hold, release)
 	return_timely(return_value, hold, code);
 }
 
-static void renew(zval *return_value, struct lk_hold *hold, int64_t ns, int how)
-{
-	return_timely(return_value, hold, lockshm_renew(&hold->hold, ns, how));
-}
-
 ZEND_METHOD(Lockshm_Hold, renew)
 {
 	struct lk_hold *hold = THIS_HOLD;
@@ -191,7 +186,7 @@ ZEND_METHOD(Lockshm_Hold, renew)
 		ns = LOCKSHM_FOREVER;
 	else if (!as_taken && !lk_seconds(seconds, 1, LOCKSHM_TTL_MIN, &ns))
 		RETURN_THROWS();
-	renew(return_value, hold, ns, LOCKSHM_RENEW_RESET);
+	return_timely(return_value, hold, lockshm_renew(&hold->hold, ns));
 }
 
 ZEND_METHOD(Lockshm_Hold, extend)
@@ -209,7 +204,7 @@ ZEND_METHOD(Lockshm_Hold, extend)
 		zend_argument_value_error(1, "cannot be added: this hold has no lease");
 		RETURN_THROWS();
 	}
-	renew(return_value, hold, ns, LOCKSHM_RENEW_ADD);
+	return_timely(return_value, hold, lockshm_extend(&hold->hold, ns));
 }
 
 ZEND_METHOD(Lockshm_Hold, check)

@@ -61,7 +61,7 @@ static bool keep_leadership(struct leader *v)
 	beat(v, now);
 	if (now - v->lead_renewed < v->lead_ttl / 4)
 		return true;
-	if (lockshm_renew(&v->leadership, v->lead_ttl, LOCKSHM_RENEW_RESET) < 0)
+	if (lockshm_renew(&v->leadership, v->lead_ttl) < 0)
 		return false;
 	v->lead_renewed = now;
 	leader_is_here(v->s);
@@ -190,7 +190,7 @@ static int64_t first_ttl(const struct leader *v)
 static bool extend_leadership(struct leader *v)
 {
 	v->lead_renewed = clock_precise();
-	if (lockshm_renew(&v->leadership, v->lead_ttl, LOCKSHM_RENEW_RESET) < 0) {
+	if (lockshm_renew(&v->leadership, v->lead_ttl) < 0) {
 		v->first_ttl = min64(2 * v->first_ttl, v->lead_ttl);
 		return false;
 	}

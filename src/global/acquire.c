@@ -57,7 +57,7 @@ static bool renew_local(struct lease_wait *g)
 {
 	const struct blocked *b = caa_container_of(g, struct blocked, g);
 
-	return lockshm_renew(b->hold, PATIENCE_NS, LOCKSHM_RENEW_RESET) >= 0;
+	return lockshm_renew(b->hold, PATIENCE_NS) >= 0;
 }
 
 /* Until the lease wakes its waiters, the segment is removed, or the wait is cancelled. */

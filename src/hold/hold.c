@@ -323,7 +323,26 @@ int hold_begin_lease(const lockshm_hold_t *hold, int64_t ttl_ns, bool inside)
 	return hold_leave(&g, err);
 }
 
-LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
+static bool lease_is_good(int64_t ns)
+{
+	return ns >= LOCKSHM_TTL_MIN && ns <= LOCKSHM_TIME_MAX;
+}
+
+LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns)
+{
+	struct access g;
+	int err = hold_enter(&g, hold);
+
+	if (err)
+		return err;
+	if (ns != LOCKSHM_FOREVER && !lease_is_good(ns))
+		return hold_leave(&g, LOCKSHM_INVALID);
+	if (!access_granted(&g, load_acquire(&g.r->word)))
+		return hold_leave(&g, access_lost(&g));
+	return hold_leave(&g, reset(&g, ns));
+}
+
+LOCKSHM_EXPORT int lockshm_extend(lockshm_hold_t *hold, int64_t ns)
 {
 	struct access g;
 	int64_t base;
@@ -331,14 +350,10 @@ LOCKSHM_EXPORT int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how)
 
 	if (err)
 		return err;
-	if ((how != LOCKSHM_RENEW_RESET && how != LOCKSHM_RENEW_ADD) ||
-	    (ns == LOCKSHM_FOREVER ? how == LOCKSHM_RENEW_ADD : ns < LOCKSHM_TTL_MIN || ns > LOCKSHM_TIME_MAX) ||
-	    (how == LOCKSHM_RENEW_ADD && access_deadline(&g) == INT64_MAX))
+	if (!lease_is_good(ns) || access_deadline(&g) == INT64_MAX)
 		return hold_leave(&g, LOCKSHM_INVALID);
 	if (!access_granted(&g, load_acquire(&g.r->word)))
 		return hold_leave(&g, access_lost(&g));
-	if (how == LOCKSHM_RENEW_RESET)
-		return hold_leave(&g, reset(&g, ns));
 	base = access_deadline(&g);
 	/* Bound what additions accumulate: no lease ends later than the longest one that starts now. */
 	if (base > segment_now(g.s) + LOCKSHM_TIME_MAX)

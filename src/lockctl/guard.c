@@ -208,7 +208,7 @@ static void renew(struct guard *guard, int64_t now)
 	guard->renew_ns = end == until ? LOCKSHM_FOREVER : now + guard->ttl_ns / 2;
 	/* A hold that is lost shows in is_lost(). */
 	if (end - now >= LOCKSHM_TTL_MIN)
-		(void)lockshm_renew(&guard->hold, end - now, LOCKSHM_RENEW_RESET);
+		(void)lockshm_renew(&guard->hold, end - now);
 }
 
 /** Without a descriptor or a thread for it a loss is found a second later. */

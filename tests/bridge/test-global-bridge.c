@@ -311,8 +311,7 @@ START_TEST(a_host_that_stops_has_lost)
 	ck_code(agent_call(b, AGENT_CHECK), LOCKSHM_LOST);
 	bridge_thaw(0);
 	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW,
-						    .ns = LOCKSHM_SECONDS(5),
-						    .how = LOCKSHM_RENEW_RESET }),
+						    .ns = LOCKSHM_SECONDS(5) }),
 		LOCKSHM_LOST);
 	ck_code(agent_release(b), LOCKSHM_LOST);
 	ck_code(agent_call(c, AGENT_CHECK), 0);

@@ -199,8 +199,7 @@ START_TEST(renewed_by_its_owner_or_by_the_service_thread)
 	pass(now_ns() + LOCKSHM_SECONDS(2));
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW,
-						    .ns = LOCKSHM_SECONDS(5),
-						    .how = LOCKSHM_RENEW_RESET }),
+						    .ns = LOCKSHM_SECONDS(5) }),
 		0);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1));

@@ -282,7 +282,7 @@ static int update_fenced(uint64_t token, lockshm_hold_t *hold)
 		return -1;
 	dawdle();
 	if (next_random() % 4 == 0)
-		lockshm_renew(hold, LOCKSHM_MS(LEASE_MAX_MS), LOCKSHM_RENEW_RESET);
+		lockshm_renew(hold, LOCKSHM_MS(LEASE_MAX_MS));
 	if (!atomic_compare_exchange_strong(&shared->lease_word, &word, word + 1))
 		return -1;
 	dawdle();

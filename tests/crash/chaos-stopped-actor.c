@@ -94,7 +94,7 @@ static void indulge(int fd, const struct order *o, lockshm_hold_t *hold)
 	while (poll(&p, 1, o->habit == SITS || o->habit == AUTO_RENEWS ? -1 : 0) == 0) {
 		switch (o->habit) {
 		case RENEWS:
-			lockshm_renew(hold, o->ttl_ns, LOCKSHM_RENEW_RESET);
+			lockshm_renew(hold, o->ttl_ns);
 			break;
 		case RELEASES:
 			lockshm_release(hold, 0);

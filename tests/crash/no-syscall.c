@@ -104,7 +104,7 @@ static int renewed(uint32_t i)
 	request.key = "renewed";
 	request.key_len = 7;
 	request.tag = "with a tag";
-	return lockshm_acquire(segment, &request, &hold) || lockshm_renew(&hold, LOCKSHM_SECONDS(9), LOCKSHM_RENEW_RESET) ||
+	return lockshm_acquire(segment, &request, &hold) || lockshm_renew(&hold, LOCKSHM_SECONDS(9)) ||
 	       lockshm_check(&hold, &left) || lockshm_release(&hold, 0);
 }
 

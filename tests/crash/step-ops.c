@@ -250,7 +250,7 @@ static int release_to_cool(const struct scene *s)
 static int renew(const struct scene *s)
 {
 	int64_t begun = now_ns();
-	int code = lockshm_renew(&victim_holds[0], s->victim_ttl, LOCKSHM_RENEW_RESET);
+	int code = lockshm_renew(&victim_holds[0], s->victim_ttl);
 
 	if (code >= 0)
 		victim_inside(s, X, lease_end(begun, s->victim_ttl));
@@ -264,7 +264,7 @@ static int renew_shorter(const struct scene *s)
 	int64_t until = s->result->spans[0].until, soon = now_ns() + ttl;
 
 	victim_inside(s, X, soon < until ? soon : until);
-	return lockshm_renew(&victim_holds[0], ttl, LOCKSHM_RENEW_RESET);
+	return lockshm_renew(&victim_holds[0], ttl);
 }
 
 static int upgrade(const struct scene *s)

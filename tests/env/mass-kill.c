@@ -52,7 +52,7 @@ static void note(unsigned key, uint64_t token)
 static void end_somehow(lockshm_hold_t *hold, unsigned how, bool cooled)
 {
 	if (how % 5 == 0)
-		lockshm_renew(hold, LEASE, LOCKSHM_RENEW_RESET);
+		lockshm_renew(hold, LEASE);
 	if (how % 7 == 0)
 		lockshm_move(hold, LOCKSHM_TO_PROCESS);
 	if (how % 3 == 0)

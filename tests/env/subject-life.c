@@ -88,7 +88,7 @@ static int obey(const struct command *c, struct answer *answer)
 	case CHECK_HOLD:
 		return lockshm_check(&my_holds[c->hold], &answer->remaining_ns);
 	case RENEW:
-		return lockshm_renew(&my_holds[c->hold], c->ttl_ns, LOCKSHM_RENEW_RESET);
+		return lockshm_renew(&my_holds[c->hold], c->ttl_ns);
 	case OPEN:
 		return lockshm_open(&my_segment, env_name, c->flags, &answer->report.error);
 	case CLOSE:

@@ -27,7 +27,7 @@ enum history_op {
 	/* On a key.  `subject` of all but an acquire and an operator's step is the number of the acquire's record. */
 	HISTORY_ACQUIRE, /* mode, ns = ttl, deadline; token, previous_*, slept_ns, run_delay_ns */
 	HISTORY_RELEASE, /* ns = cooldown; other = lost_to */
-	HISTORY_RENEW, /* ns, mode = how */
+	HISTORY_RENEW, /* ns, mode: 1 = extended */
 	HISTORY_CHECK, /* ns = what remains of the lease */
 	HISTORY_UPGRADE, /* token */
 	HISTORY_DOWNGRADE,

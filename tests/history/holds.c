@@ -98,7 +98,7 @@ static void step_unfinished(struct hold *s, const struct history_record *op)
 
 static void step_renewed(struct hold *s, const struct history_record *op)
 {
-	if (op->mode == LOCKSHM_RENEW_RESET) {
+	if (!op->mode) {
 		set_lease(s, op->enter, op->leave, op->ns);
 		return;
 	}

@@ -64,7 +64,6 @@ START_TEST(renewed_and_late_too_early)
 	begin();
 	a = acquire(track(), 1, X, 5, 0, 1, 1);
 	r = on(a, HISTORY_RENEW, 2, 3, LOCKSHM_OK);
-	r->mode = LOCKSHM_RENEW_RESET;
 	r->ns = 100000000;
 	on(a, HISTORY_RELEASE, 50, 51, LOCKSHM_LATE);
 	finds("truth-late");

@@ -307,7 +307,7 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 		lockshm_release(hold, c->value);
 		break;
 	case OP_RENEW:
-		lockshm_renew(hold, lease(c->value), c->word & 1 ? LOCKSHM_RENEW_ADD : LOCKSHM_RENEW_RESET);
+		(c->word & 1 ? lockshm_extend : lockshm_renew)(hold, lease(c->value));
 		break;
 	case OP_CHECK:
 		lockshm_check(hold, &left);

@@ -154,7 +154,7 @@ int use(lockshm_hold_t *hold)
 	case 0:
 		return lockshm_check(hold, &left);
 	case 1:
-		return lockshm_renew(hold, LOCKSHM_MS(2), below(2) ? LOCKSHM_RENEW_ADD : LOCKSHM_RENEW_RESET);
+		return (below(2) ? lockshm_extend : lockshm_renew)(hold, LOCKSHM_MS(2));
 	case 2:
 		return lockshm_upgrade(hold);
 	case 3:

@@ -181,7 +181,7 @@ static void use_locks(lockshm_t *s)
 		if (lockshm_acquire(s, &request, &hold) < 0)
 			continue;
 		lockshm_check(&hold, &left);
-		lockshm_renew(&hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
+		lockshm_renew(&hold, LOCKSHM_SECONDS(1));
 		(void)!lockshm_upgrade(&hold);
 		lockshm_downgrade(&hold);
 		lockshm_previous(&hold, &mark);
@@ -249,8 +249,8 @@ static void use_live(uint32_t job, const char *name)
 	word = (uint64_t *)(void *)s->header + job / VALUES;
 	*word = hostile_value(job, *word);
 	lockshm_check(&one, &left);
-	lockshm_renew(&one, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD);
-	lockshm_renew(&two, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET);
+	lockshm_extend(&one, LOCKSHM_SECONDS(1));
+	lockshm_renew(&two, LOCKSHM_SECONDS(1));
 	lockshm_downgrade(&one);
 	(void)!lockshm_upgrade(&two);
 	lockshm_previous(&two, &mark);

@@ -34,7 +34,7 @@ static inline int check(lockshm_hold_t *h)
 
 static inline int renew(lockshm_hold_t *h)
 {
-	return lockshm_renew(h, LOCKSHM_SECONDS(60), LOCKSHM_RENEW_RESET);
+	return lockshm_renew(h, LOCKSHM_SECONDS(60));
 }
 
 static inline int to_caller(lockshm_hold_t *h)

@@ -360,7 +360,7 @@ START_TEST(null_arguments)
 	ck_code(lockshm_acquire_many(seg, &request, &key, 1, NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_release(NULL, 0), LOCKSHM_INVALID);
 	ck_code(lockshm_release_many(NULL, 1), LOCKSHM_INVALID);
-	ck_code(lockshm_renew(NULL, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_INVALID);
+	ck_code(lockshm_renew(NULL, LOCKSHM_SECONDS(1)), LOCKSHM_INVALID);
 	ck_code(lockshm_check(NULL, NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_upgrade(NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_downgrade(NULL), LOCKSHM_INVALID);
@@ -452,13 +452,10 @@ START_TEST(renew_with_wrong_times_keeps_the_lease)
 
 	ck_code(take_for(&hold, "k", LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(50)), 0);
 	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		ck_code(lockshm_renew(&hold, times[i], LOCKSHM_RENEW_RESET), LOCKSHM_INVALID);
-		ck_code(lockshm_renew(&hold, times[i], LOCKSHM_RENEW_ADD), LOCKSHM_INVALID);
+		ck_code(lockshm_renew(&hold, times[i]), LOCKSHM_INVALID);
+		ck_code(lockshm_extend(&hold, times[i]), LOCKSHM_INVALID);
 	}
-	ck_code(lockshm_renew(&hold, LOCKSHM_FOREVER, LOCKSHM_RENEW_ADD), LOCKSHM_INVALID);
-	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 0), LOCKSHM_INVALID);
-	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 1), LOCKSHM_INVALID);
-	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(1), 99), LOCKSHM_INVALID);
+	ck_code(lockshm_extend(&hold, LOCKSHM_FOREVER), LOCKSHM_INVALID);
 	ck_code(lockshm_check(&hold, &left), 0);
 	ck_assert_int_gt(left, LOCKSHM_SECONDS(40));
 	ck_assert_int_le(left, LOCKSHM_SECONDS(51));
@@ -473,7 +470,7 @@ START_TEST(added_times_do_not_overflow)
 
 	ck_code(take_for(&hold, "k", LOCKSHM_EXCLUSIVE, LOCKSHM_TIME_MAX), 0);
 	for (i = 0; i < 200 && code == 0; i++)
-		code = lockshm_renew(&hold, LOCKSHM_TIME_MAX, LOCKSHM_RENEW_ADD);
+		code = lockshm_extend(&hold, LOCKSHM_TIME_MAX);
 	ck_code(code, LOCKSHM_INVALID);
 	ck_code(lockshm_check(&hold, &left), 0);
 	ck_assert_int_gt(left, LOCKSHM_TIME_MAX / 2);
@@ -488,7 +485,7 @@ static void is_no_hold(lockshm_hold_t *hold)
 
 	ck_code(lockshm_check(hold, &left), LOCKSHM_NOT_HELD);
 	ck_assert_int_eq(left, 0);
-	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1)), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_upgrade(hold), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_downgrade(hold), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_acknowledge(hold), LOCKSHM_NOT_HELD);

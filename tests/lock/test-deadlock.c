@@ -234,7 +234,7 @@ START_TEST(overdue_reader_before_others_is_no_cycle)
 {
 	struct agent *a = agent_start(), *b = agent_start(), *r = agent_start();
 	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "key-two", .how = S, .ns = LOCKSHM_SECONDS(100) };
-	struct agent_command shorten = { .op = AGENT_RENEW, .ns = LOCKSHM_MS(1), .how = LOCKSHM_RENEW_RESET };
+	struct agent_command shorten = { .op = AGENT_RENEW, .ns = LOCKSHM_MS(1) };
 
 	wants(a, 0, "key-one", X, 0);
 	ck_code(agent_do(b, c), 0);

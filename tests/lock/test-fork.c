@@ -22,8 +22,7 @@ START_TEST(parents_hold_is_not_held_in_the_child)
 	ck_code(agent_acquire(parent, "k", LOCKSHM_EXCLUSIVE), 0);
 	child = agent_child(parent);
 	ck_code(agent_call(child, ops[_i]), LOCKSHM_NOT_HELD);
-	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(1),
-							.how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(1) }),
 		LOCKSHM_NOT_HELD);
 	ck_code(agent_do(child, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), LOCKSHM_NOT_HELD);
 	look("k", &seen);

@@ -240,7 +240,7 @@ static void renew_all(unsigned n)
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		ck_code(lockshm_renew(&readers[i], LOCKSHM_SECONDS(2000), LOCKSHM_RENEW_RESET), 0);
+		ck_code(lockshm_renew(&readers[i], LOCKSHM_SECONDS(2000)), 0);
 }
 
 static void among_readers(const char *what, bool renewed, void (*act)(void))

@@ -192,8 +192,7 @@ START_TEST(shorter_lease_wakes_the_next)
 		wants(h, LOCKSHM_EXCLUSIVE, 0, 0);
 		wants(w, LOCKSHM_EXCLUSIVE, 0, AGENT_BLOCKED);
 		start = now_ns();
-		ck_code(agent_do(h, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(1),
-							    .how = LOCKSHM_RENEW_RESET }),
+		ck_code(agent_do(h, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(1) }),
 			0);
 		take_time(&f, granted_after(&w, 1, start));
 		ck_code(agent_release(h), LOCKSHM_LOST);

@@ -570,7 +570,7 @@ static void *renew_and_renew(void *unused)
 	renewed_token = lockshm_token(&hold);
 	__atomic_store_n(&renewing, 1, __ATOMIC_RELEASE);
 	do
-		err = lockshm_renew(&hold, LOCKSHM_SECONDS(60), LOCKSHM_RENEW_RESET);
+		err = lockshm_renew(&hold, LOCKSHM_SECONDS(60));
 	while (err == 0);
 	ck_code(err, LOCKSHM_LOST);
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);

@@ -22,9 +22,14 @@ static int strict_at_last(struct agent *a)
 	return agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE });
 }
 
-static int renew(struct agent *a, int64_t ns, int how)
+static int renew(struct agent *a, int64_t ns)
 {
-	return agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
+	return agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = ns });
+}
+
+static int extend(struct agent *a, int64_t ns)
+{
+	return agent_do(a, (struct agent_command){ .op = AGENT_EXTEND, .ns = ns });
 }
 
 /* A holder whose lease has run out, without other requests. */
@@ -98,7 +103,7 @@ START_TEST(late_renewal_returns_late_and_holds_again)
 {
 	struct agent *h = overdue(LOCKSHM_EXCLUSIVE), *w = agent_start();
 
-	ck_code(renew(h, LOCKSHM_SECONDS(60), LOCKSHM_RENEW_RESET), LOCKSHM_LATE);
+	ck_code(renew(h, LOCKSHM_SECONDS(60)), LOCKSHM_LATE);
 	ck_code(agent_try(w, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_BUSY);
 	ck_code(agent_call(h, AGENT_CHECK), 0);
 	ck_code(agent_release(h), 0);
@@ -111,7 +116,7 @@ START_TEST(lost_to_names_the_newer_token)
 	uint64_t token = h->answer.token;
 
 	ck_code(agent_try(w, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_TOOK_OVER_EXPIRED);
-	ck_code(renew(h, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_LOST);
+	ck_code(renew(h, LOCKSHM_SECONDS(1)), LOCKSHM_LOST);
 	ck_assert_uint_eq(h->answer.token, token); /* the token stays readable */
 	ck_assert_uint_eq(h->answer.lost_to, w->answer.token);
 	ck_code(agent_call(w, AGENT_CHECK), 0); /* the late one changed nothing for the new one */
@@ -141,7 +146,7 @@ START_TEST(renew_reset_counts_from_now)
 	struct agent *h = agent_start();
 
 	ck_code(leased(h, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(60)), 0);
-	ck_code(renew(h, LOCKSHM_SECONDS(5), LOCKSHM_RENEW_RESET), 0);
+	ck_code(renew(h, LOCKSHM_SECONDS(5)), 0);
 	ck_code(agent_call(h, AGENT_CHECK), 0);
 	ck_assert_int_le(h->answer.remaining_ns, LOCKSHM_SECONDS(5) + LOCKSHM_MS(20));
 	ck_assert_int_gt(h->answer.remaining_ns, LOCKSHM_SECONDS(4));
@@ -153,8 +158,8 @@ START_TEST(renew_add_counts_from_the_old_end)
 	struct agent *h = agent_start();
 
 	ck_code(leased(h, LOCKSHM_SHARED, LOCKSHM_SECONDS(60)), 0);
-	ck_code(renew(h, LOCKSHM_SECONDS(5), LOCKSHM_RENEW_ADD), 0);
-	ck_code(renew(h, LOCKSHM_SECONDS(5), LOCKSHM_RENEW_ADD), 0);
+	ck_code(extend(h, LOCKSHM_SECONDS(5)), 0);
+	ck_code(extend(h, LOCKSHM_SECONDS(5)), 0);
 	ck_code(agent_call(h, AGENT_CHECK), 0);
 	ck_assert_int_gt(h->answer.remaining_ns, LOCKSHM_SECONDS(68));
 	ck_assert_int_le(h->answer.remaining_ns, LOCKSHM_SECONDS(70) + LOCKSHM_MS(20));
@@ -166,12 +171,12 @@ START_TEST(renew_can_make_strict_and_back)
 	struct agent *h = agent_start(), *w = agent_start();
 
 	ck_code(leased(h, LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(1)), 0);
-	ck_code(renew(h, LOCKSHM_FOREVER, LOCKSHM_RENEW_RESET), 0);
+	ck_code(renew(h, LOCKSHM_FOREVER), 0);
 	ck_code(agent_call(h, AGENT_CHECK), 0);
 	ck_assert_int_eq(h->answer.remaining_ns, LOCKSHM_FOREVER);
-	ck_code(renew(h, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD), LOCKSHM_INVALID);
+	ck_code(extend(h, LOCKSHM_SECONDS(1)), LOCKSHM_INVALID);
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
-	ck_code(renew(h, SHORT, LOCKSHM_RENEW_RESET), 0); /* seen by a waiter that sleeps already */
+	ck_code(renew(h, SHORT), 0); /* seen by a waiter that sleeps already */
 	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);
 }
 END_TEST
@@ -185,7 +190,7 @@ START_TEST(renewed_holder_is_not_expired_by_the_old_end)
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	for (i = 0; i < 8; i++) {
 		pass(now_ns() + LOCKSHM_MS(100));
-		ck_code(renew(h, LOCKSHM_MS(400), LOCKSHM_RENEW_RESET), 0);
+		ck_code(renew(h, LOCKSHM_MS(400)), 0);
 	}
 	ck_code(agent_poll(w), AGENT_BLOCKED);
 	ck_code(agent_release(h), 0);
@@ -299,7 +304,7 @@ START_TEST(stopped_holder_learns_the_truth_afterwards)
 	ck_code(strict_at_last(w), LOCKSHM_TOOK_OVER_EXPIRED);
 	agent_cont(h);
 	ck_code(agent_call(h, AGENT_CHECK), LOCKSHM_LOST);
-	ck_code(renew(h, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD), LOCKSHM_LOST);
+	ck_code(extend(h, LOCKSHM_SECONDS(1)), LOCKSHM_LOST);
 	ck_code(agent_release(h), LOCKSHM_LOST);
 	ck_code(agent_release(w), 0);
 }

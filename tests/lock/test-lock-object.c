@@ -173,7 +173,7 @@ START_TEST(every_call_on_the_hold_works)
 		ck_code(lockshm_lock(l, seg), 0);
 		h = lockshm_lock_hold(l);
 		ck_code(lockshm_upgrade(h), 0);
-		ck_code(lockshm_renew(h, LOCKSHM_SECONDS(70), LOCKSHM_RENEW_RESET), 0);
+		ck_code(lockshm_renew(h, LOCKSHM_SECONDS(70)), 0);
 		ck_code(lockshm_check(h, &left), 0);
 		ck_assert_int_gt(left, LOCKSHM_SECONDS(35));
 		ck_code(lockshm_notify(h, fd), 0);

@@ -76,7 +76,7 @@ START_TEST(renewed_by_the_owner_it_begins_anew)
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	pass(begun + LOCKSHM_MS(400));
 	begun = now_ns();
-	ck_code(lockshm_renew(&hold, LOCKSHM_MS(200), LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&hold, LOCKSHM_MS(200)), 0);
 	comes_after(w, begun, LOCKSHM_MS(600));
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_LOST);
 	ck_code(agent_release(w), 0);
@@ -84,13 +84,13 @@ START_TEST(renewed_by_the_owner_it_begins_anew)
 	ck_code(hold_at_most(&hold, LOCKSHM_MS(200), LOCKSHM_MS(500)), 0);
 	pass(now_ns() + LOCKSHM_MS(800));
 	ck_code(lockshm_check(&hold, NULL), LOCKSHM_LATE);
-	ck_code(lockshm_renew(&hold, LOCKSHM_MS(100), LOCKSHM_RENEW_RESET), LOCKSHM_LATE);
+	ck_code(lockshm_renew(&hold, LOCKSHM_MS(100)), LOCKSHM_LATE);
 	/* Shorter than the service thread renews it for. */
 	pass(now_ns() + LOCKSHM_MS(150));
 	ck_code(lockshm_check(&hold, &left), 0);
 	ck_assert_int_le(left, LOCKSHM_AUTO_RENEW_TTL_MIN);
 	/* Strict has no end. */
-	ck_code(lockshm_renew(&hold, LOCKSHM_FOREVER, LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&hold, LOCKSHM_FOREVER), 0);
 	pass(now_ns() + LOCKSHM_MS(400));
 	ck_code(lockshm_release(&hold, 0), 0);
 }

@@ -172,9 +172,14 @@ START_TEST(a_release_notifies_no_one)
 }
 END_TEST
 
-static int renew(struct agent *agent, int64_t ns, int how)
+static int renew(struct agent *agent, int64_t ns)
 {
-	return agent_do(agent, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = how });
+	return agent_do(agent, (struct agent_command){ .op = AGENT_RENEW, .ns = ns });
+}
+
+static int extend(struct agent *agent, int64_t ns)
+{
+	return agent_do(agent, (struct agent_command){ .op = AGENT_EXTEND, .ns = ns });
 }
 
 START_TEST(renewed_moved_changed)
@@ -184,15 +189,15 @@ START_TEST(renewed_moved_changed)
 	cast();
 	ck_code(leased(a, LOCKSHM_SECONDS(10), 0), 0);
 	ck_code(agent_call(a, AGENT_NOTIFY), 0);
-	ck_code(renew(a, LOCKSHM_SECONDS(30), LOCKSHM_RENEW_RESET), 0);
-	ck_code(renew(a, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_ADD), 0);
+	ck_code(renew(a, LOCKSHM_SECONDS(30)), 0);
+	ck_code(extend(a, LOCKSHM_SECONDS(1)), 0);
 	ck_code(agent_call(a, AGENT_DOWNGRADE), 0);
 	ck_code(agent_call(a, AGENT_UPGRADE), 0);
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_PROCESS }), 0);
 	t = agent_thread(a);
 	ck_code(agent_do(t, (struct agent_command){ .op = AGENT_MOVE, .how = LOCKSHM_TO_CALLER }), 0);
 	/* Still watched, and not renewed by another thread. */
-	ck_code(renew(t, SHORT, LOCKSHM_RENEW_RESET), 0);
+	ck_code(renew(t, SHORT), 0);
 	ck_assert_int_eq(notices(t), 0);
 	await_notice(t);
 	ck_code(leased(b, 0, 0), LOCKSHM_TOOK_OVER_EXPIRED);

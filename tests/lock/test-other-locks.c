@@ -21,7 +21,7 @@ static int leased(struct agent *a, int mode, int64_t ttl)
 
 static int renew(struct agent *a, int64_t ns)
 {
-	return agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = ns, .how = LOCKSHM_RENEW_RESET });
+	return agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = ns });
 }
 
 static struct agent *overdue_holder(void)

@@ -203,7 +203,7 @@ START_TEST(retired_handle_gets_no_segment)
 	ck_code(lockshm_current(seg), LOCKSHM_NO_SEGMENT);
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_NO_SEGMENT);
 	ck_code(report.error.code, LOCKSHM_NO_SEGMENT);
-	ck_code(lockshm_renew(&mine, LOCKSHM_SECONDS(5), LOCKSHM_RENEW_RESET), 0); /* holds go on to their end */
+	ck_code(lockshm_renew(&mine, LOCKSHM_SECONDS(5)), 0); /* holds go on to their end */
 	ck_code(lockshm_check(&mine, NULL), 0);
 	ck_code(lockshm_release(&mine, 0), 0);
 	ck_code(agent_release(h), 0);

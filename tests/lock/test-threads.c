@@ -22,8 +22,7 @@ START_TEST(other_threads_hold_is_not_held)
 
 	ck_code(agent_acquire(a, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_call(b, ops[_i]), LOCKSHM_NOT_HELD);
-	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(1),
-						    .how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_SECONDS(1) }),
 		LOCKSHM_NOT_HELD);
 	ck_code(move(b, LOCKSHM_TO_PROCESS), LOCKSHM_NOT_HELD);
 	ck_code(move(b, LOCKSHM_TO_CALLER), LOCKSHM_NOT_HELD);

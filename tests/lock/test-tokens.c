@@ -142,7 +142,7 @@ START_TEST(tokens_rise_across_upgrade_death_expiry_and_operator)
 	ck_assert_uint_gt(b->answer.token, last);
 	last = b->answer.token;
 	ck_code(agent_call(b, AGENT_ACKNOWLEDGE), 0);
-	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(1), .how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(b, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(1) }),
 		0);
 	pass(b->answer.at_ns + LOCKSHM_MS(20));
 	a = agent_start();
@@ -163,7 +163,7 @@ START_TEST(renewal_and_downgrade_keep_the_token)
 
 	ck_code(take_for(&hold, "k", LOCKSHM_EXCLUSIVE, LOCKSHM_SECONDS(5)), 0);
 	token = lockshm_token(&hold);
-	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(9), LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&hold, LOCKSHM_SECONDS(9)), 0);
 	ck_assert_uint_eq(lockshm_token(&hold), token);
 	ck_code(lockshm_downgrade(&hold), 0);
 	ck_assert_uint_eq(lockshm_token(&hold), token);

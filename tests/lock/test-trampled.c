@@ -54,7 +54,7 @@ static void strict(lockshm_hold_t *h)
 static void renewed_by_its_owner(lockshm_hold_t *h)
 {
 	exclusive(h);
-	ck_code(lockshm_renew(h, LOCKSHM_SECONDS(90), LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(h, LOCKSHM_SECONDS(90)), 0);
 }
 
 static void renewed_by_the_service_thread(lockshm_hold_t *h)

@@ -219,7 +219,7 @@ static void is_no_hold(lockshm_hold_t *hold)
 
 	ck_code(lockshm_release(hold, 0), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_check(hold, NULL), LOCKSHM_NOT_HELD);
-	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1), LOCKSHM_RENEW_RESET), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_renew(hold, LOCKSHM_SECONDS(1)), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_upgrade(hold), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_downgrade(hold), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_move(hold, LOCKSHM_TO_CALLER), LOCKSHM_NOT_HELD);

@@ -597,7 +597,7 @@ START_TEST(cancelled_and_its_record_used_again)
 	ck_assert_uint_eq(nth_from_tail(entry_of("other"), 0), cancelled_request);
 	ck_code(agent_acquire(b, "other", X), AGENT_BLOCKED);
 	agent_stop(b);
-	ck_code(lockshm_renew(&t[1].hold, LOCKSHM_MS(20), LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&t[1].hold, LOCKSHM_MS(20)), 0);
 	usleep(60000);
 	ck_outcome(loop, &t[0], LOCKSHM_CANCELLED);
 	ck_assert_uint_eq(stat_now().locks_damaged, 0);

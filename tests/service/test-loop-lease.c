@@ -473,7 +473,7 @@ START_TEST(lost_later)
 	collected(SHORT, LOCKSHM_ROBUST);
 	ck_code(gets(b), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(lockshm_check(&t[0].hold, NULL), LOCKSHM_LOST);
-	ck_code(lockshm_renew(&t[0].hold, LONG, LOCKSHM_RENEW_RESET), LOCKSHM_LOST);
+	ck_code(lockshm_renew(&t[0].hold, LONG), LOCKSHM_LOST);
 	ck_assert_uint_eq(lockshm_lost_to(&t[0].hold), b->answer.token);
 	ck_code(task_release(&t[0]), LOCKSHM_LOST);
 	ck_code(task_release(&t[0]), LOCKSHM_NOT_HELD);
@@ -488,7 +488,7 @@ START_TEST(late)
 	collected(SHORT, 0);
 	pass(now_ns() + 3 * SHORT);
 	ck_code(lockshm_check(&t[0].hold, NULL), LOCKSHM_LATE);
-	ck_code(lockshm_renew(&t[0].hold, LONG, LOCKSHM_RENEW_RESET), LOCKSHM_LATE);
+	ck_code(lockshm_renew(&t[0].hold, LONG), LOCKSHM_LATE);
 	ck_code(lockshm_check(&t[0].hold, NULL), 0);
 	ck_code(task_release(&t[0]), 0);
 }
@@ -518,11 +518,11 @@ START_TEST(renewed_by_the_program)
 {
 	cast();
 	collected(LOCKSHM_SECONDS(60), 0);
-	ck_code(lockshm_renew(&t[0].hold, LONG, LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&t[0].hold, LONG), 0);
 	ck_assert_int_gt(remaining(&t[0]), LONG / 2);
-	ck_code(lockshm_renew(&t[0].hold, LONG, LOCKSHM_RENEW_ADD), 0);
+	ck_code(lockshm_extend(&t[0].hold, LONG), 0);
 	ck_assert_int_gt(remaining(&t[0]), LONG);
-	ck_code(lockshm_renew(&t[0].hold, LOCKSHM_FOREVER, LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&t[0].hold, LOCKSHM_FOREVER), 0);
 	ck_assert_int_eq(remaining(&t[0]), LOCKSHM_FOREVER);
 	ck_code(task_release(&t[0]), 0);
 }
@@ -562,7 +562,7 @@ static void *check_and_renew(void *hold)
 {
 	int code = lockshm_check(hold, NULL);
 
-	return (void *)(intptr_t)(code ? code : lockshm_renew(hold, LONG, LOCKSHM_RENEW_RESET));
+	return (void *)(intptr_t)(code ? code : lockshm_renew(hold, LONG));
 }
 
 static void *check_it(void *hold)
@@ -646,7 +646,7 @@ START_TEST(it_outlives_its_thread_and_its_loop)
 	}
 	ck_code(lockshm_check(&t[0].hold, NULL), 0);
 	ck_code(agent_try(b, "k", S), LOCKSHM_BUSY);
-	ck_code(lockshm_renew(&t[0].hold, LONG, LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&t[0].hold, LONG), 0);
 	ck_code(task_release(&t[0]), 0);
 	ck_code(agent_try(b, "k", X), 0);
 	verify_clean();

@@ -225,7 +225,7 @@ START_TEST(the_segment_is_removed)
 	loop_idle(loop);
 	ck_code(task_begin(loop, &t[0], "k", X), LOCKSHM_NO_SEGMENT);
 	ck_code(task_begin(loop, &t[0], "free", X), LOCKSHM_NO_SEGMENT);
-	ck_code(lockshm_renew(&t[3].hold, LOCKSHM_SECONDS(60), LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&t[3].hold, LOCKSHM_SECONDS(60)), 0);
 	ck_code(task_release(&t[3]), 0);
 	ck_code(agent_release(a), 0);
 	ck_code(lockshm_loop_close(loop), 0);

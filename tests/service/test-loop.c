@@ -536,7 +536,7 @@ START_TEST(only_if_free_in_time)
 	ck_code(task_acquire(loop, &t[0]), LOCKSHM_BUSY);
 	ck_assert_int_eq(t[0].report.blocker.pid, a->pid);
 	ck_queue("k", 1, 0);
-	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(50), .how = LOCKSHM_RENEW_RESET }),
+	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RENEW, .ns = LOCKSHM_MS(50) }),
 		0);
 	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
 	ck_outcome(loop, &t[0], 0);

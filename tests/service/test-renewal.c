@@ -51,7 +51,7 @@ START_TEST(a_later_renewal_wakes_nothing)
 	rung = load_acquire32(&seg->renewals->doorbell);
 	for (i = 0; i < 100; i++) {
 		ck_code(renewed(&hold, "k", LONG), 0);
-		ck_code(lockshm_renew(&hold, LONG, LOCKSHM_RENEW_RESET), 0);
+		ck_code(lockshm_renew(&hold, LONG), 0);
 		ck_code(lockshm_release(&hold, 0), 0);
 	}
 	ck_assert_uint_eq(load_acquire32(&seg->renewals->doorbell), rung);
@@ -79,7 +79,7 @@ START_TEST(a_lease_that_becomes_shorter_is_renewed)
 	asleep();
 	ck_code(renewed(&hold, "k", LONG), 0);
 	since = now_ns();
-	ck_code(lockshm_renew(&hold, SHORT, LOCKSHM_RENEW_RESET), 0);
+	ck_code(lockshm_renew(&hold, SHORT), 0);
 	ck_assert(await(is_good, &since));
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(lockshm_release(&first, 0), 0);

@@ -124,14 +124,14 @@ static void op_renew(struct soak_thread *t, struct soak_hold *h)
 	struct history_record *r = ops_record(t, h);
 	int code;
 
-	r->mode = !h->strict && soak_one_in(&t->random, 3) ? LOCKSHM_RENEW_ADD : LOCKSHM_RENEW_RESET;
+	r->mode = !h->strict && soak_one_in(&t->random, 3);
 	do
 		r->ns = ops_any_ttl(t);
-	while (r->ns == LOCKSHM_FOREVER && r->mode == LOCKSHM_RENEW_ADD);
+	while (r->ns == LOCKSHM_FOREVER && r->mode);
 	history_enter(r, HISTORY_RENEW);
-	code = lockshm_renew(&h->hold, r->ns, r->mode);
+	code = r->mode ? lockshm_extend(&h->hold, r->ns) : lockshm_renew(&h->hold, r->ns);
 	history_leave(r, history_now(), code);
-	if (code >= 0 && r->mode == LOCKSHM_RENEW_RESET)
+	if (code >= 0 && !r->mode)
 		h->strict = r->ns == LOCKSHM_FOREVER;
 }
 

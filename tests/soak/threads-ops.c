@@ -258,7 +258,7 @@ static void hold_lease(struct worker *w)
 	if (next_random(w) % 8 == 0)
 		nap(2000000);
 	if (next_random(w) % 2) {
-		status = lockshm_renew(&hold, LOCKSHM_MS(1), LOCKSHM_RENEW_RESET);
+		status = lockshm_renew(&hold, LOCKSHM_MS(1));
 		EXPECT("renew", status, LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST);
 		did(RENEWED);
 	}
@@ -281,7 +281,7 @@ static void hold_renewed(struct worker *w)
 	EXPECT("auto-renewed", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
 	if (next_random(w) % 2)
 		nap(3000000);
-	EXPECT("renew", lockshm_renew(&hold, LOCKSHM_MS(2), LOCKSHM_RENEW_RESET), LOCKSHM_OK, LOCKSHM_LATE,
+	EXPECT("renew", lockshm_renew(&hold, LOCKSHM_MS(2)), LOCKSHM_OK, LOCKSHM_LATE,
 	       LOCKSHM_LOST);
 	EXPECT("release", lockshm_release(&hold, 0), LOCKSHM_OK, LOCKSHM_LATE, LOCKSHM_LOST);
 	did(AUTO_RENEWED);

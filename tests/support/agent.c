@@ -159,7 +159,9 @@ static int do_hold_op(const struct agent_command *c, struct agent_answer *answer
 	case AGENT_RELEASE:
 		return lockshm_release(hold, c->ns);
 	case AGENT_RENEW:
-		return lockshm_renew(hold, c->ns, c->how);
+		return lockshm_renew(hold, c->ns);
+	case AGENT_EXTEND:
+		return lockshm_extend(hold, c->ns);
 	case AGENT_CHECK:
 		return lockshm_check(hold, &answer->remaining_ns);
 	case AGENT_UPGRADE:

@@ -33,7 +33,8 @@ enum agent_op {
 	AGENT_CURRENT,
 	AGENT_ACQUIRE,	  /* @key @how=mode @flags @ns=ttl @timeout_ns @tag */
 	AGENT_RELEASE,	  /* @ns=cooldown */
-	AGENT_RENEW,	  /* @ns @how */
+	AGENT_RENEW,	  /* @ns */
+	AGENT_EXTEND,	  /* @ns */
 	AGENT_CHECK,
 	AGENT_UPGRADE,
 	AGENT_DOWNGRADE,

@@ -128,7 +128,7 @@ static int act_all_of_a_hold(struct lockshm_error *unused)
 	if (!code)
 		code = lockshm_downgrade(&held[0]);
 	if (!code)
-		code = lockshm_renew(&held[0], LOCKSHM_SECONDS(30), LOCKSHM_RENEW_RESET);
+		code = lockshm_renew(&held[0], LOCKSHM_SECONDS(30));
 	if (!code)
 		code = lockshm_acknowledge(&held[0]);
 	if (!code)

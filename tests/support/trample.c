@@ -38,12 +38,12 @@ static int release_many(lockshm_hold_t *h)
 
 static int renew(lockshm_hold_t *h)
 {
-	return lockshm_renew(h, LOCKSHM_SECONDS(3), LOCKSHM_RENEW_RESET);
+	return lockshm_renew(h, LOCKSHM_SECONDS(3));
 }
 
 static int add(lockshm_hold_t *h)
 {
-	return lockshm_renew(h, LOCKSHM_SECONDS(3), LOCKSHM_RENEW_ADD);
+	return lockshm_extend(h, LOCKSHM_SECONDS(3));
 }
 
 static int check(lockshm_hold_t *h)

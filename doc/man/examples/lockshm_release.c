@@ -10,7 +10,7 @@ int long_work(lockshm_hold_t *hold)
 	int step, status;
 
 	for (step = 0; step < 10; step++) {
-		status = lockshm_renew(hold, LOCKSHM_SECONDS(10), LOCKSHM_RENEW_RESET);
+		status = lockshm_renew(hold, LOCKSHM_SECONDS(10));
 		if (status < 0)
 			return status;
 		if (store(lockshm_token(hold), step) != 0)

@@ -415,7 +415,7 @@ function M.expire(self, time)
             return nil, "bad time: a number of at least 0 seconds is needed, not " .. tostring(time)
         end
     end
-    local ok, err = result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
+    local ok, err = result(C.lockshm_renew(self.memory, ns))
     if ok then
         return true
     end

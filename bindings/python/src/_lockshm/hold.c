@@ -29,19 +29,17 @@ PyObject *hold_check(Lock *lock, PyObject *Py_UNUSED(unused))
 	return code < 0 ? fail_hold(lock, code, &node->hold, lockshm_token(&node->hold)) : seconds_of(remaining);
 }
 
-static PyObject *renew(Lock *lock, int64_t ns, int how)
+static PyObject *move_end(Lock *lock, int64_t ns, int (*call)(lockshm_hold_t *, int64_t), const char *refusal)
 {
 	struct node *node = lock_node(lock);
 	int code;
 
 	if (!node)
 		return NULL;
-	code = lockshm_renew(&node->hold, ns, how);
+	code = call(&node->hold, ns);
 	if (code != LOCKSHM_INVALID)
 		return in_time(lock, node, code);
-	PyErr_SetString(PyExc_ValueError, how == LOCKSHM_RENEW_ADD ?
-						  "a hold without a lease cannot be extended; a lease is extended by 0.001 s at least" :
-						  "a lease is renewed to 0.001 s at least");
+	PyErr_SetString(PyExc_ValueError, refusal);
 	return NULL;
 }
 
@@ -53,14 +51,17 @@ PyObject *hold_renew(Lock *lock, PyObject *const *args, Py_ssize_t n)
 		return PyErr_Format(PyExc_TypeError, "renew() takes one argument, seconds, %zd given", n);
 	if (n && args[0] != Py_None && time_of(args[0], "seconds", &ns))
 		return NULL;
-	return renew(lock, ns, LOCKSHM_RENEW_RESET);
+	return move_end(lock, ns, lockshm_renew, "a lease is renewed to 0.001 s at least");
 }
 
 PyObject *hold_extend(Lock *lock, PyObject *seconds)
 {
 	int64_t ns;
 
-	return time_of(seconds, "seconds", &ns) ? NULL : renew(lock, ns, LOCKSHM_RENEW_ADD);
+	if (time_of(seconds, "seconds", &ns))
+		return NULL;
+	return move_end(lock, ns, lockshm_extend,
+			"a hold without a lease cannot be extended; a lease is extended by 0.001 s at least");
 }
 
 /**

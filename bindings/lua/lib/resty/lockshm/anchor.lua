@@ -59,7 +59,7 @@ pump.look_after(look)
 local function renew(tie)
     local max_hold_ns = tie.hold.spec.max_hold_ns
     if max_hold_ns == 0 or native.now() - tie.since < native.to_seconds(max_hold_ns) then
-        C.lockshm_renew(tie.hold.memory, tie.lease_ns, C.LOCKSHM_RENEW_RESET)
+        C.lockshm_renew(tie.hold.memory, tie.lease_ns)
     end
 end
 

@@ -143,11 +143,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
 int lockshm_acquire_many(lockshm_t *segment, const struct lockshm_request *common, const struct lockshm_key *keys, size_t n, lockshm_hold_t *holds);
 int lockshm_release(lockshm_hold_t *hold, int64_t cooldown_ns);
 int lockshm_release_many(lockshm_hold_t *holds, size_t n);
-enum lockshm_renew_how {
-    LOCKSHM_RENEW_RESET = 2,
-    LOCKSHM_RENEW_ADD = 3
-};
-int lockshm_renew(lockshm_hold_t *hold, int64_t ns, int how);
+int lockshm_renew(lockshm_hold_t *hold, int64_t ns);
+int lockshm_extend(lockshm_hold_t *hold, int64_t ns);
 int lockshm_check(const lockshm_hold_t *hold, int64_t *remaining_ns);
 uint64_t lockshm_token(const lockshm_hold_t *hold);
 uint64_t lockshm_lost_to(const lockshm_hold_t *hold);

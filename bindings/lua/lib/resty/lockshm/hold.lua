@@ -64,7 +64,7 @@ function M:renew(seconds)
     if tie then
         tie.lease_ns, tie.since = ns, native.now()
     end
-    return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_RESET))
+    return result(C.lockshm_renew(self.memory, ns))
 end
 
 --- Moves the end of the lease.
@@ -75,7 +75,7 @@ function M:extend(seconds)
     if not ns or ns == native.FOREVER then
         return nil, "extend: " .. native.DURATION .. ", not " .. tostring(seconds)
     end
-    return result(C.lockshm_renew(self.memory, ns, C.LOCKSHM_RENEW_ADD))
+    return result(C.lockshm_extend(self.memory, ns))
 end
 
 --- Ends the hold.
