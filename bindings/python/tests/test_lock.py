@@ -23,14 +23,6 @@ def test_with_gives_the_object_and_holds_while_inside(locks):
     assert not lock.held and not locks.locked("report") and lock.count == 0 and lock.remaining == 0.0
 
 
-def test_tokens_rise(locks):
-    lock, tokens = locks.exclusive("report"), []
-    for _ in range(5):
-        with lock:
-            tokens.append(lock.token)
-    assert tokens == sorted(set(tokens))
-
-
 def test_another_object_of_the_key_is_another_request(locks):
     with locks.exclusive("report", tag="nightly"), pytest.raises(lockshm.Busy) as refused:
         locks.exclusive("report", timeout=0).acquire()
@@ -87,13 +79,6 @@ def test_without_a_named_bound_a_refusal_raises(locks):
     assert refused.value.waited >= 0.01
 
 
-def test_shared_holds_exist_together(locks):
-    one, two = locks.shared("report"), locks.shared("report")
-    with one, two:
-        assert len(locks.holders("report")) == 2
-        assert locks.exclusive("report").acquire(blocking=False) is False
-
-
 def test_upgrade_and_downgrade(locks):
     reader, other = locks.shared("report"), locks.shared("report")
     with reader:
@@ -128,34 +113,6 @@ def test_strict_hold_has_no_end(locks):
     with locks.exclusive("report", lease=None) as hold:
         assert hold.remaining == hold.check() == hold.lease == math.inf
         assert locks.holders("report")[0].expires_in is None
-
-
-def test_renew_and_extend(locks):
-    with locks.exclusive("report", lease=30, renew=False) as hold:
-        hold.extend(100)
-        assert hold.remaining > 100
-        hold.renew(10)
-        assert hold.remaining < 11
-        hold.renew()
-        assert hold.remaining > 20
-        hold.renew(None)
-
-
-def test_a_renewed_lease_outlives_its_time(locks):
-    other = locks.exclusive("report")
-    with locks.exclusive("report", lease=1.0) as hold:
-        until(lambda: locks.holders("report")[0].age > 1.6)
-        assert other.acquire(blocking=False) is False
-        assert hold.held
-
-
-def test_max_hold_ends_the_renewal(locks):
-    hold, other = locks.exclusive("report", lease=0.2, max_hold=0.3), locks.exclusive("report", timeout=None)
-    hold.acquire()
-    with other:
-        assert not hold.held
-    with pytest.raises(lockshm.Lost):
-        hold.release()
 
 
 def test_cooldown_keeps_the_key_closed(locks):
@@ -210,11 +167,6 @@ def test_str_and_bytes_keys(locks):
         assert locks.locked("réport".encode()) and not locks.locked("report")
     with locks.exclusive(b"\x00\xff") as hold:
         assert hold.key == b"\x00\xff"
-
-
-def test_longest_key(locks):
-    with locks.exclusive(b"k" * 65535):
-        assert locks.locked(b"k" * 65535)
 
 
 def test_damage_mark(locks, holder):

@@ -80,34 +80,6 @@ def test_single_flight_that_times_out(locks):
         assert locks.single_flight("key", cache.look, cache.fill, timeout=0.01, stale=lambda: "old") == "old"
 
 
-FLIGHT = """
-def fill():
-    if os.path.exists(path + ".killed"):
-        open(path, "w").write("filled by " + str(os.getpid()))
-        open(path + ".fills", "a").write("x")
-        return look()
-    open(path + ".killed", "w")
-    say("fills")
-    time.sleep(3600)
-def look():
-    return open(path).read() if os.path.exists(path) else None
-say("starts")
-say(locks.single_flight("key", look, fill, timeout=None))
-"""
-
-
-def test_a_killed_filler_is_followed_by_exactly_one(locks, child, tmp_path):
-    path = f"path = {str(tmp_path / 'value')!r}\n"
-    first = child(path + FLIGHT)
-    assert (first.line(), first.line()) == ("starts", "fills")
-    others = [child(path + FLIGHT) for _ in range(5)]
-    assert {other.line() for other in others} == {"starts"}
-    until(lambda: len(waiters(locks, "key")) == 5)
-    first.kill_and_wait()
-    assert len({other.line() for other in others}) == 1
-    assert (tmp_path / "value.fills").read_text() == "x"
-
-
 def test_single_flight_async(locks):
     cache = Cache()
 
@@ -147,32 +119,12 @@ def test_once_runs_and_is_then_skipped(locks, caplog):
     assert record.levelname == "INFO" and "'job': once skipped" in record.message and "closed for another 36" in record.message
 
 
-def test_once_runs_again_after_its_period(locks):
-    assert locks.once("job", 0.05, lambda: 1)
-    until(lambda: locks.once("job", 0.05, lambda: 2).value == 2)
-
-
 def test_once_while_another_process_runs_it(locks, child, caplog):
     caplog.set_level(logging.INFO, logger="lockshm")
     one = child("locks.once('job', 3600, lambda: (say('runs'), time.sleep(3600)), tag='nightly')")
     assert one.line() == "runs"
     skipped = locks.once("job", 3600, lambda: None)
     assert not skipped and skipped.holder.pid == one.pid and f"pid {one.pid}" in caplog.text and "nightly" in caplog.text
-
-
-def test_once_that_was_killed_runs_again(locks, child):
-    one = child("locks.once('job', 3600, lambda: (say('runs'), time.sleep(3600)))")
-    assert one.line() == "runs"
-    one.kill_and_wait()
-    assert locks.once("job", 3600, lambda: "second").value == "second"
-    assert not locks.once("job", 3600, lambda: "third")
-
-
-@pytest.mark.parametrize(("options", "runs_again"), [({}, False), ({"retry_on_failure": True}, True)])
-def test_once_that_failed(locks, options, runs_again):
-    with pytest.raises(KeyError):
-        locks.once("job", 3600, lambda: {}["missing"], **options)
-    assert bool(locks.once("job", 3600, lambda: None)) is runs_again
 
 
 def test_once_that_was_cut_short_runs_again(locks):
@@ -182,12 +134,6 @@ def test_once_that_was_cut_short_runs_again(locks):
     with pytest.raises(KeyboardInterrupt):
         locks.once("job", 3600, cut)
     assert locks.once("job", 3600, lambda: None)
-
-
-@pytest.mark.parametrize("period", [0, -1, float("nan")])
-def test_a_wrong_period(locks, period):
-    with pytest.raises(ValueError, match="period"):
-        locks.once("job", period, lambda: None)
 
 
 def test_once_that_overruns_its_period(locks):
@@ -223,20 +169,6 @@ def test_once_async(locks):
 
 
 # --- seat --------------------------------------------------------------------------------------------------
-
-WORKER = "seat = locks.seat('scheduler', lambda: (say('seated'), time.sleep(3600)), tag='worker')\nthreading.Event().wait()"
-
-
-def test_exactly_one_seat_and_another_takes_over(locks, child):
-    workers = {one.pid: one for one in (child(WORKER) for _ in range(4))}
-    for _ in range(4):
-        until(lambda: len(waiters(locks, "scheduler")) == len(workers) - 1 and locks.locked("scheduler"))
-        (seated,) = [request for request in locks.holders("scheduler") if request.state == "holding"]
-        assert seated.tag == "worker"
-        one = workers.pop(seated.pid)
-        assert one.line() == "seated"
-        one.kill_and_wait()
-    assert not locks.locked("scheduler")
 
 
 def test_stop_a_waiting_seat(locks):

@@ -110,14 +110,6 @@ def test_a_waiting_thread_lets_the_others_run(hosts):
     assert tokens[0] > first
 
 
-def test_readers_of_two_hosts_share(hosts):
-    a, b = hosts
-    with a.shared("readers", global_=True, timeout=FAR), b.shared("readers", global_=True, timeout=FAR) as reader:
-        assert not a.exclusive("readers", global_=True).acquire(blocking=False)
-        with pytest.raises(lockshm.Invalid, match="release it, then acquire it exclusive"):
-            reader.upgrade()
-
-
 def test_a_child_after_fork_holds_nothing_and_takes_its_own(hosts):
     a, b = hosts
     with held(a, "parent") as hold:
