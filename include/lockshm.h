@@ -375,7 +375,7 @@ struct lockshm_create_options {
 			    *   reserves a chunk of them, so allow for more than expected */
 	uint32_t owners;   /**< threads that take locks at once, and processes with moved holds, loops or renewals (1024),
 			    *   1..1048576, 4 KiB each */
-	mode_t mode;       /**< permission bits of the segment (0600), independent of the umask */
+	mode_t permissions; /**< of the segment's file (0600), independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
 	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock, which rises, too */
@@ -488,7 +488,7 @@ LOCKSHM_MUST_CHECK static inline int lockshm_create_or_open(lockshm_t **out, con
  * too.  The file decides, and not its name: a segment made anew under the name has another handle.  Handles with
  * LOCKSHM_OPEN_READ_ONLY are counted apart: one for all read-only opens.
  *
- * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (mode, a symbolic link, an owner that is neither the caller nor
+ * Return: 0; LOCKSHM_NO_SEGMENT; LOCKSHM_PERMISSION (permissions, a symbolic link, an owner that is neither the caller nor
  *         root, or /dev/shm is read-only); LOCKSHM_BAD_SEGMENT (not a segment, truncated, damaged); LOCKSHM_VERSION;
  *         LOCKSHM_INVALID; LOCKSHM_NO_MEMORY; LOCKSHM_SYSTEM.
  * Thread-safe.  The handle may be used by all threads and by children made by fork(), which copies the count; a child

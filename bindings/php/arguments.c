@@ -128,10 +128,10 @@ static bool option(struct lk_create *create, const char *name, const zval *value
 
 	if (strcmp(name, "group") == 0)
 		return option_group(options, value, argument);
-	if (strcmp(name, "mode") == 0) {
+	if (strcmp(name, "permissions") == 0) {
 		if (!option_number(name, value, 0, 0777, argument, &number))
 			return false;
-		options->mode = (mode_t)number;
+		options->permissions = (mode_t)number;
 		return true;
 	}
 	if (!lk_create_redis(create, name, value, argument, &known) || known)

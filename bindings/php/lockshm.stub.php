@@ -23,7 +23,7 @@ namespace Lockshm {
          * The segment of that name; made if there is none.
          *
          * @param string|null $segment letters, digits, '.', '_', '-'; null = lockshm.segment, if empty "php-" and the uid
-         * @param array $options for a segment that is made: int locks, requests, owners, mode; string|int group.  For keys
+         * @param array $options for a segment that is made: int locks, requests, owners, permissions; string|int group.  For keys
          *                       across hosts string|string[] redis: URIs of the servers, and as for lockctl create:
          *                       float redis_ttl, redis_gap, redis_retain (seconds); string redis_policy ("fail", "wait"),
          *                       redis_prefix; bool redis_quorum; int redis_leases, redis_wait; string|string[]

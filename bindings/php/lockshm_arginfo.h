@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 4721bd8f48407f0f9a2f6ddecf34b936ec3a9e46 */
+ * Stub hash: 626803ef901d1afbd9b957926bc103c642c1120a */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()

@@ -75,9 +75,9 @@ static int check_options(const struct lockshm_create_options *o, struct lockshm_
 				 (unsigned)INDEX_MAX);
 	if (o->owners < 1 || o->owners > 1u << 20)
 		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
-	if (o->mode & ~(mode_t)0666 || (o->mode & 0600) != 0600)
-		return error_set(error, LOCKSHM_INVALID, "mode is %04o, must be 0600 plus bits of 0066",
-				 (unsigned)o->mode);
+	if (o->permissions & ~(mode_t)0666 || (o->permissions & 0600) != 0600)
+		return error_set(error, LOCKSHM_INVALID, "permissions are %04o, must be 0600 plus bits of 0066",
+				 (unsigned)o->permissions);
 	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
 		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
 	if (o->token_floor > UINT64_MAX / 2)

@@ -53,7 +53,7 @@ char *format_refusal(const char *name, const struct lockshm_error *error)
 	if (!refused)
 		return format_text("%s", error->message);
 	user = format_user(st.st_uid);
-	text = format_text("%s; it belongs to %s, with mode %04o", error->message, user, (unsigned)st.st_mode & 07777);
+	text = format_text("%s; it belongs to %s, with permissions %04o", error->message, user, (unsigned)st.st_mode & 07777);
 	free(user);
 	return text;
 }
@@ -76,7 +76,7 @@ static int refused(const char *name, bool any_owner, int code, const struct lock
 	if (code != LOCKSHM_PERMISSION || error->sys_errno != EACCES)
 		return failed(code, error);
 	text = format_refusal(name, error);
-	message("%s; lockctl create with --mode 0660 and --group makes one for several users", text);
+	message("%s; lockctl create with --permissions 0660 and --group makes one for several users", text);
 	free(text);
 	return EXIT_FAILED;
 }

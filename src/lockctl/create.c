@@ -10,7 +10,7 @@ enum {
 	OPTION_LOCKS = 256,
 	OPTION_REQUESTS,
 	OPTION_OWNERS,
-	OPTION_MODE,
+	OPTION_PERMISSIONS,
 	OPTION_GLOBAL_KEYS,
 	OPTION_GROUP,
 	OPTION_TOKEN_FLOOR,
@@ -31,9 +31,9 @@ static const struct option options[] = {
 	{ "group", required_argument, NULL, OPTION_GROUP },
 	{ "help", no_argument, NULL, 'h' },
 	{ "locks", required_argument, NULL, OPTION_LOCKS },
-	{ "mode", required_argument, NULL, OPTION_MODE },
 	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
 	{ "owners", required_argument, NULL, OPTION_OWNERS },
+	{ "permissions", required_argument, NULL, OPTION_PERMISSIONS },
 	{ "redis", required_argument, NULL, OPTION_REDIS },
 	{ "redis-gap", required_argument, NULL, OPTION_REDIS_GAP },
 	{ "redis-leases", required_argument, NULL, OPTION_REDIS_LEASES },
@@ -53,16 +53,16 @@ static uint32_t capacity(const char *option, const char *text)
 	return (uint32_t)args_number(option, text, 1, UINT32_MAX);
 }
 
-static mode_t parse_mode(const char *text)
+static mode_t parse_permissions(const char *text)
 {
 	size_t digits = strspn(text, "01234567");
-	mode_t mode = 0;
+	mode_t permissions = 0;
 
 	if (!digits || digits > 4 || text[digits])
-		usage_error("--mode: '%s' is not an octal mode such as 0660", text);
+		usage_error("--permissions: '%s' are not octal permissions such as 0660", text);
 	for (const char *digit = text; *digit; digit++)
-		mode = mode << 3 | (mode_t)(*digit - '0');
-	return mode;
+		permissions = permissions << 3 | (mode_t)(*digit - '0');
+	return permissions;
 }
 
 static gid_t parse_group(const char *text)
@@ -129,8 +129,8 @@ static void parse(int argc, char **argv, struct lockshm_create_options *settings
 		case OPTION_OWNERS:
 			settings->owners = capacity("--owners", optarg);
 			break;
-		case OPTION_MODE:
-			settings->mode = parse_mode(optarg);
+		case OPTION_PERMISSIONS:
+			settings->permissions = parse_permissions(optarg);
 			break;
 		case OPTION_GROUP:
 			settings->group = parse_group(optarg);

@@ -31,7 +31,7 @@ void message_left_out(void)
 	closedir(dir);
 	if (n)
 		message("left out: %u file%s in " SHM_DIR " that you may not read; root sees all, and lockctl create "
-			"--mode 0644 makes a segment that every user may look at", n, n == 1 ? "" : "s");
+			"--permissions 0644 makes a segment that every user may look at", n, n == 1 ? "" : "s");
 }
 
 int failed_listing(int code)

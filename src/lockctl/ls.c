@@ -93,9 +93,9 @@ static void look_into(struct found *found, const struct lockshm_row *row)
 
 static void segment_json(struct json *json, const struct found *found, const char *owner)
 {
-	char mode[8];
+	char permissions[8];
 
-	snprintf(mode, sizeof(mode), "%04o", (unsigned)found->row->permissions);
+	snprintf(permissions, sizeof(permissions), "%04o", (unsigned)found->row->permissions);
 	json_open(json, NULL, '{');
 	json_text(json, "name", found->row->segment);
 	json_text(json, "status", lockshm_code_name(found->error.code));
@@ -103,7 +103,7 @@ static void segment_json(struct json *json, const struct found *found, const cha
 	json_text(json, "owner", owner);
 	json_uint(json, "uid", found->row->uid);
 	json_uint(json, "gid", found->row->gid);
-	json_text(json, "mode", mode);
+	json_text(json, "permissions", permissions);
 	if (!found->error.code) {
 		json_uint(json, "bytes", found->stat.bytes);
 		json_uint(json, "locks", found->stat.locks);
@@ -160,7 +160,7 @@ static void list_segment(struct listing *listing, const struct lockshm_row *row)
 
 static int list_segments(enum format format)
 {
-	static const char *const titles[] = { "SEGMENT", "BUSY/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "MODE",
+	static const char *const titles[] = { "SEGMENT", "BUSY/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "PERMISSIONS",
 					      TABLE_MINOR "SIZE", "STATUS" };
 	struct listing listing = { .format = format };
 	struct lockshm_row row = LOCKSHM_ROW_INIT;

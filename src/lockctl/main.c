@@ -43,7 +43,7 @@ static const struct command commands[] = {
 	  "  --older-than DUR         those that were left at least that long ago\n"
 	  ID_LINE ESCAPED_LINE ANY_OWNER_LINE },
 	{ "create", lockctl_create,
-	  "NAME [--locks N] [--requests N] [--owners N] [--mode 0660] [--group G]\n"
+	  "NAME [--locks N] [--requests N] [--owners N] [--permissions 0660] [--group G]\n"
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait]\n"
 	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-gap DUR]\n"
@@ -53,7 +53,7 @@ static const struct command commands[] = {
 	  "  --locks N                keys that have room at once (16384)\n"
 	  "  --requests N             holds plus waits at once (16384)\n"
 	  "  --owners N               threads that take locks at once (1024)\n"
-	  "  --mode OCTAL             permission bits, whatever the umask (0600)\n"
+	  "  --permissions OCTAL      of its file, whatever the umask (0600)\n"
 	  "  --group G                group of the segment, by name or number\n"
 	  "  --token-floor N          every token is larger than N\n"
 	  "  --or-open                use an existing valid segment of that name\n"

@@ -272,7 +272,7 @@ static int set_access(int fd, const struct lockshm_create_options *o, struct loc
 	if (o->group != (gid_t)-1 && fchown(fd, (uid_t)-1, o->group) != 0)
 		return error_system(error, LOCKSHM_PERMISSION, errno, "cannot give the segment to that group");
 	/* After fchown, and by fchmod: not subject to the umask. */
-	if (fchmod(fd, o->mode) != 0)
+	if (fchmod(fd, o->permissions) != 0)
 		return error_system(error, LOCKSHM_SYSTEM, errno, "fchmod");
 	return 0;
 }

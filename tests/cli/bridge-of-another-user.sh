@@ -22,7 +22,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --unixsocketperm 777 
 eventually test -S "$dir/redis.sock"
 redis() { redis-cli -s "$dir/redis.sock" -a secret --no-auth-warning "$@"; }
 
-settings="--mode 0660 --group $group --redis unix://$dir/redis.sock --redis-prefix test: --redis-ttl 2s --redis-retain 0
+settings="--permissions 0660 --group $group --redis unix://$dir/redis.sock --redis-prefix test: --redis-ttl 2s --redis-retain 0
 	--redis-leases 8 --locks 64 --requests 256 --owners 32"
 
 # shellcheck disable=SC2086 # several options

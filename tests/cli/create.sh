@@ -38,7 +38,7 @@ silent stdout
 expect 1 lockctl rm "$seg"
 
 # The mode holds whatever the umask is.
-(umask 0077 && lockctl create "$seg" --mode 660 --locks 100 --requests 128 --owners 8) || fail "create"
+(umask 0077 && lockctl create "$seg" --permissions 660 --locks 100 --requests 128 --owners 8) || fail "create"
 equal mode "$(segment_column 5)" 0660
 equal locks "$(stat_of locks)" 128
 equal requests "$(stat_of requests)" 128
@@ -50,7 +50,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	group=$(awk -F : '$3 != 0 { print $1; exit }' /etc/group)
 	gid=$(awk -F : -v group="$group" '$1 == group { print $3 }' /etc/group)
 	for value in "$group" "$gid"; do
-		expect 0 lockctl create "$seg" --group "$value" --mode 0640
+		expect 0 lockctl create "$seg" --group "$value" --permissions 0640
 		equal gid "$(segment_column 4)" "$gid"
 		expect 0 lockctl rm "$seg"
 	done

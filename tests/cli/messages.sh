@@ -86,7 +86,7 @@ expect 0 lockctl rm "$seg"
 [ "$(id -u)" -eq 0 ] || skip "the rest needs root"
 command -v setpriv >/dev/null && as_user 65534 --version >/dev/null 2>&1 || skip "no other user can run $LOCKCTL"
 # The segment of another user: the option, and not its name in the API.  Where the mode forbids it, no option helps.
-expect 0 as_user 65534 create "$seg" --mode 0644
+expect 0 as_user 65534 create "$seg" --permissions 0644
 expect 1 lockctl run "$seg" key -- true
 says stderr "owned by uid 65534"
 says stderr "--any-owner"
@@ -107,7 +107,7 @@ done
 expect 0 as_user 65534 ls
 lacks stdout "/$seg"
 says stderr "may not read"
-says stderr "--mode 0644"
+says stderr "--permissions 0644"
 for format in --porcelain --json; do
 	expect 0 as_user 65534 ls "$format"
 	silent stderr
@@ -115,7 +115,7 @@ done
 expect 0 lockctl ls
 silent stderr
 expect 0 lockctl rm "$seg"
-expect 0 lockctl create "$seg" --mode 0644
+expect 0 lockctl create "$seg" --permissions 0644
 expect 0 as_user 65534 ls
 says stdout "/$seg"
 

@@ -10,7 +10,7 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$LOCKCTL" "$@"
 as_nobody --version >/dev/null 2>&1 || skip "another user cannot run $LOCKCTL"
 
 # A segment of another user: root may read it, but trusts it only with --any-owner.
-expect 0 as_nobody create "$seg" --mode 0666
+expect 0 as_nobody create "$seg" --permissions 0666
 expect 0 lockctl ls "$seg"
 expect 0 lockctl show "$seg" key
 expect 0 lockctl stat "$seg"
@@ -49,12 +49,12 @@ for command in "run @ key -- true" "show @ key" stat verify rm; do
 	esac
 	expect 1 as_nobody "$@"
 	says stderr "lockctl: $1 $seg: "
-	[ "$1" != run ] || says stderr "it belongs to $(id -un), with mode 0600; lockctl create with --mode 0660 and --group"
+	[ "$1" != run ] || says stderr "it belongs to $(id -un), with permissions 0600; lockctl create with --permissions 0660 and --group"
 done
 expect 0 lockctl rm "$seg"
 
 # A segment of the caller, open to other users: they share the queue.
-expect 0 lockctl create "$seg" --mode 0666
+expect 0 lockctl create "$seg" --permissions 0666
 start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key
 expect 3 as_nobody run "$seg" key -w 0 -- true

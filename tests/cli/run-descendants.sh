@@ -97,7 +97,7 @@ if [ "$(id -u)" -eq 0 ] && cp "$(command -v setpriv)" "$dir/setuid" && chmod 475
 	user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	expect 0 lockctl rm "$seg"
 	# shellcheck disable=SC2086
-	expect 0 $user "$LOCKCTL" create "$seg" --mode 0666
+	expect 0 $user "$LOCKCTL" create "$seg" --permissions 0666
 	what="a command of another user"
 	$user "$LOCKCTL" run "$seg" key -- "$dir/setuid" --reuid 0 $sleep 4000 &
 	pid=$!
@@ -154,7 +154,7 @@ if [ "$(id -u)" -eq 0 ] && [ -u "$dir/setuid" ] && own_options &&
 	what="hidepid"
 	expect 0 lockctl rm "$seg"
 	# shellcheck disable=SC2086
-	expect 0 $user "$LOCKCTL" create "$seg" --mode 0666
+	expect 0 $user "$LOCKCTL" create "$seg" --permissions 0666
 	# shellcheck disable=SC2086
 	unshare -m sh -c 'mount -t proc -o hidepid=2 proc /proc; exec "$@"' sh $user "$LOCKCTL" run "$seg" key \
 		-c "$dir/setuid --reuid 0 $sleep 4000; echo done" >/dev/null &

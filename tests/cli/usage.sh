@@ -146,9 +146,9 @@ for option in --locks --requests --owners; do
 done
 wrong "requests is 262144" create "$seg-no" --requests 262144
 for mode in "" 8 0668 rw 00600 -1; do
-	wrong "--mode: '$mode' is not an octal mode" create "$seg-no" --mode "$mode"
+	wrong "--permissions: '$mode' are not octal permissions" create "$seg-no" --permissions "$mode"
 done
-wrong "mode is 0777" create "$seg-no" --mode 0777
+wrong "permissions are 0777" create "$seg-no" --permissions 0777
 wrong "--group: there is no group 'no-such-group'" create "$seg-no" --group no-such-group
 wrong "--group: '4294967295' is not a whole number" create "$seg-no" --group 4294967295
 for floor in "" 0 -5 x; do

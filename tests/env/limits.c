@@ -239,7 +239,7 @@ static void processes(void)
 	}
 	options.locks = options.requests = 64;
 	options.owners = 16;
-	options.mode = 0666;
+	options.permissions = 0666;
 	env_create(&options);
 	p = subject_start(&where);
 	CHECK_CODE(p->answer.code, 0);

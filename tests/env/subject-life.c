@@ -57,7 +57,7 @@ static int my_create(const struct command *c, struct answer *answer)
 	options.locks = 64;
 	options.requests = 64;
 	options.owners = 16;
-	options.mode = (mode_t)c->mode;
+	options.permissions = (mode_t)c->mode;
 	return lockshm_create(&my_segment, env_name, &options, &answer->report.error);
 }
 

@@ -42,7 +42,7 @@ static void of_root_for_a_group(void)
 
 	options.locks = options.requests = 64;
 	options.owners = 16;
-	options.mode = 0660;
+	options.permissions = 0660;
 	options.group = GROUP;
 	env_create(&options);
 	alice = subject_of(ALICE, GROUP);
@@ -75,7 +75,7 @@ static void removal_by_the_group(void)
 
 	options.locks = options.requests = 64;
 	options.owners = 16;
-	options.mode = 0660;
+	options.permissions = 0660;
 	options.group = GROUP;
 	env_create(&options);
 	alice = subject_of(ALICE, GROUP);
@@ -104,7 +104,7 @@ static void readable_by_all(void)
 
 	options.locks = options.requests = 64;
 	options.owners = 16;
-	options.mode = 0644;
+	options.permissions = 0644;
 	env_create(&options);
 	request.key = "key";
 	request.key_len = 3;

@@ -32,7 +32,7 @@ START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
 	options.locks = 100;
 	options.requests = 77;
 	options.owners = 5;
-	options.mode = 0660;
+	options.permissions = 0660;
 	options.token_floor = UINT64_C(1) << 52;
 	ck_code(lockshm_create(&s, name, &options, NULL), 0);
 	umask(old);
@@ -60,7 +60,7 @@ START_TEST(create_gives_the_segment_to_a_group)
 	if (not_root())
 		return;
 	options.group = 1;
-	options.mode = 0660;
+	options.permissions = 0660;
 	ck_code(lockshm_create(NULL, name, &options, NULL), 0);
 	ck_assert_int_eq(lstat(path_of(name), &st), 0);
 	ck_assert_uint_eq(st.st_gid, 1);
@@ -152,8 +152,8 @@ START_TEST(options_are_checked)
 		{ "locks", 0, 64, 4, 0600, 0, 0 },	   { "locks", UINT32_MAX, 64, 4, 0600, 0, 0 },
 		{ "requests", 64, 0, 4, 0600, 0, 0 },	   { "requests", 64, 262144, 4, 0600, 0, 0 },
 		{ "owners", 64, 64, 0, 0600, 0, 0 },	   { "owners", 64, 64, UINT32_MAX, 0600, 0, 0 },
-		{ "mode", 64, 64, 4, 0400, 0, 0 },	   { "mode", 64, 64, 4, 0, 0, 0 },
-		{ "mode", 64, 64, 4, 04600, 0, 0 },	   { "flags", 64, 64, 4, 0600, 0x80000000, 0 },
+		{ "permissions", 64, 64, 4, 0400, 0, 0 },	   { "permissions", 64, 64, 4, 0, 0, 0 },
+		{ "permissions", 64, 64, 4, 04600, 0, 0 },	   { "flags", 64, 64, 4, 0600, 0x80000000, 0 },
 		{ "size", 64, 64, 4, 0600, 0, 16 },
 	};
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
@@ -163,7 +163,7 @@ START_TEST(options_are_checked)
 	options.locks = cases[_i].locks;
 	options.requests = cases[_i].requests;
 	options.owners = cases[_i].owners;
-	options.mode = cases[_i].mode;
+	options.permissions = cases[_i].mode;
 	options.flags = cases[_i].flags;
 	options.size -= cases[_i].size;
 	ck_code(lockshm_create(NULL, name, &options, &error), LOCKSHM_INVALID);

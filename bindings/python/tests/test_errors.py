@@ -86,7 +86,7 @@ def test_arguments_of_acquire(locks):
     assert not lock.held
 
 
-@pytest.mark.parametrize("word", ["locks", "requests", "owners", "mode"])
+@pytest.mark.parametrize("word", ["locks", "requests", "owners", "permissions"])
 def test_capacities(locks, word):
     name = f"{locks.name}-new"
     for value, kind, words in [
@@ -143,7 +143,7 @@ def test_a_segment_of_another_user(locks):
     def run():
         if os.geteuid() == 0:
             os.setuid(65534)
-        with pytest.raises(lockshm.Denied, match=r"Permission denied\.  Run as the user.*mode=0o660.*any_owner=True"):
+        with pytest.raises(lockshm.Denied, match=r"Permission denied\.  Run as the user.*permissions=0o660.*any_owner=True"):
             lockshm.open(locks.name, create=False)
 
     assert fork(run) == 0

@@ -10,7 +10,7 @@ lockshm_t *open_locks(gid_t group)
 	lockshm_t *segment;
 
 	options.locks = 100000;
-	options.mode = 0660;
+	options.permissions = 0660;
 	options.group = group;
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
 	if (lockshm_create(&segment, "/shop", &options, &error) != LOCKSHM_OK) {

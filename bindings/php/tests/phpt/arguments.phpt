@@ -35,7 +35,7 @@ attempt(fn() => Locks::open("a\0b"));
 attempt(fn() => Locks::open('a', ['lock' => 1]));
 attempt(fn() => Locks::open('a', [1]));
 attempt(fn() => Locks::open('a', ['locks' => 0]));
-attempt(fn() => Locks::open('a', ['mode' => 01777]));
+attempt(fn() => Locks::open('a', ['permissions' => 01777]));
 attempt(fn() => Locks::open('a', ['group' => 'no such group']));
 $hold = $locks->exclusive('a', lease: null);
 attempt(fn() => $hold->extend(1));
@@ -80,7 +80,7 @@ ValueError: Lockshm\Locks::open(): Argument #1 ($segment) must not contain any n
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown option "lock"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown option "(a number)"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "locks" an int between 1 and 2147483647
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "mode" an int between 0 and 511
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "permissions" an int between 0 and 511
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown "group": no such group
 ValueError: Lockshm\Hold::extend(): Argument #1 ($seconds) cannot be added: this hold has no lease
 ValueError: Lockshm\Hold::renew(): Argument #1 ($seconds) must be between 0.001 and 315360000 seconds, 0 given

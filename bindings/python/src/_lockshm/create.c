@@ -64,7 +64,7 @@ int policy_of(PyObject *value, bool of_request)
 
 /* As given; NULL = not. */
 struct values {
-	PyObject *locks, *requests, *owners, *mode;
+	PyObject *locks, *requests, *owners, *permissions;
 	PyObject *redis, *prefix, *global_keys;
 	PyObject *ttl, *policy, *gap, *retain, *leases, *wait;
 	int quorum;
@@ -92,23 +92,23 @@ static int redis_options(const struct values *v, struct lockshm_create_options *
 /** Return: 0, or -1 with an exception. */
 int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *out)
 {
-	static char *names[] = { "name",  "create",    "any_owner",    "locks",        "requests",     "owners",    "mode",
+	static char *names[] = { "name",  "create",    "any_owner",    "locks",        "requests",     "owners",    "permissions",
 				 "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain",
 				 "redis_leases", "redis_wait", "global_keys", NULL };
 	struct lockshm_create_options *o = &out->options;
 	struct values v = { 0 };
-	unsigned mode;
+	unsigned permissions;
 
 	*out = (struct create_arguments){ .create = 1, .options = LOCKSHM_CREATE_INIT };
 	o->flags = LOCKSHM_CREATE_OR_OPEN;
-	mode = o->mode;
+	permissions = o->permissions;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$ppOOOOOOOOpOOOOO:Locks", names, &out->name, &out->create,
-					 &out->any_owner, &v.locks, &v.requests, &v.owners, &v.mode, &v.redis, &v.ttl,
+					 &out->any_owner, &v.locks, &v.requests, &v.owners, &v.permissions, &v.redis, &v.ttl,
 					 &v.policy, &v.prefix, &v.quorum, &v.gap, &v.retain, &v.leases, &v.wait,
 					 &v.global_keys) ||
 	    capacity_of(v.locks, "locks", &o->locks) || capacity_of(v.requests, "requests", &o->requests) ||
-	    capacity_of(v.owners, "owners", &o->owners) || capacity_of(v.mode, "mode", &mode))
+	    capacity_of(v.owners, "owners", &o->owners) || capacity_of(v.permissions, "permissions", &permissions))
 		return -1;
-	o->mode = mode;
+	o->permissions = permissions;
 	return redis_options(&v, o);
 }

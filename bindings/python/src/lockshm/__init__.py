@@ -74,7 +74,7 @@ def open(
     locks: Optional[int] = None,
     requests: Optional[int] = None,
     owners: Optional[int] = None,
-    mode: Optional[int] = None,
+    permissions: Optional[int] = None,
     redis: Union[str, Sequence[str], None] = None,
     redis_ttl: Optional[float] = None,
     redis_policy: Optional[str] = None,
@@ -90,7 +90,7 @@ def open(
 
     Name it by application: every program of the host that opens the name shares its locks.  Capacities: locks = keys in
     use at once (16384), requests = holds plus waits at once (16384), owners = threads and processes (1024), rounded up.
-    They and mode = permission bits (0o600) count for a segment that this call makes, and are ignored for one that
+    They and permissions (0o600) count for a segment that this call makes, and are ignored for one that
     exists: to change them let all programs that use it end, remove it (lockctl rm NAME, or destroy()), and open it again.
     redis = URI of a Redis server, or several of them, for keys that exclude other hosts, too (global_=True); a
     lockshm-bridge must run on each host.  The rest of redis_* is as lockctl create --redis-*: ttl = seconds until the
@@ -106,7 +106,7 @@ def open(
         "locks": locks,
         "requests": requests,
         "owners": owners,
-        "mode": mode,
+        "permissions": permissions,
         "redis": _list(redis),
         "redis_ttl": redis_ttl,
         "redis_policy": redis_policy,

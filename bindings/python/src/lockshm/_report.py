@@ -240,7 +240,7 @@ def failure(
     message = message if key is None else f"{key!r}: {message}"
     if code == "PERMISSION" and sys_errno != errno.EROFS:  # that message has its own advice
         message += (
-            ".  Run as the user that made the segment, or make it with mode=0o660 and a common group and pass any_owner=True"
+            ".  Run as the user that made the segment, or make it with permissions=0o660 and a common group and pass any_owner=True"
         )
     if code == "LOST":
         after = f"; token {lost_to} was issued after it" if lost_to else ""

@@ -16,7 +16,7 @@ local class = { __index = M }
 local opened = {} -- by name
 
 local kinds = {
-    locks = "count", requests = "count", owners = "count", mode = "count", user = "string",
+    locks = "count", requests = "count", owners = "count", permissions = "count", user = "string",
     redis = "servers", redis_ttl = "seconds", redis_policy = "policy", redis_prefix = "string", redis_quorum = "boolean",
     redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count", global_keys = "prefixes",
 }
@@ -76,7 +76,7 @@ end
 
 --- Opens a segment, or makes it.  Makes system calls; waits for no other process.
 -- @param name    letters, digits, '.', '_', '-'
--- @param options of a new segment: locks, requests, owners (capacities), mode, user (owner of what root makes in nginx);
+-- @param options of a new segment: locks, requests, owners (capacities), permissions, user (owner of what root makes in nginx);
 --                for keys across hosts redis: a URI, or a table of them, and as for lockctl create: redis_ttl (10 s),
 --                redis_policy ("fail"; "wait"), redis_prefix ("lk:"), redis_quorum (false), redis_gap (0 s),
 --                redis_retain (0 s), redis_leases (1024), redis_wait (0); global_keys ("*", or prefixes of keys that

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --- An open segment and the loop of this process in it.
--- What root makes in nginx is given to the workers' user, and stays closed to others (mode 0600).
+-- What root makes in nginx is given to the workers' user, and stays closed to others (permissions 0600).
 
 local ffi = require "ffi"
 local native = require "resty.lockshm.native"
@@ -80,7 +80,7 @@ local function create_options(options)
     end
     create.group = 0xffffffff
     create.flags = native.number.CREATE_OR_OPEN
-    for _, name in ipairs { "locks", "requests", "owners", "mode", "redis_leases", "redis_wait" } do
+    for _, name in ipairs { "locks", "requests", "owners", "permissions", "redis_leases", "redis_wait" } do
         if options[name] ~= nil then
             create[name] = options[name]
         end
@@ -172,7 +172,7 @@ end
 --- Opens a segment, or makes it.  The handle stays open as long as the process: its holds depend on it.
 -- The loop is opened by the first request of each process.
 -- @param name    as for lockshm_create()
--- @param options capacities, mode and Redis of a new one; `user` for what root makes
+-- @param options capacities, permissions and Redis of a new one; `user` for what root makes
 -- @return segment; or nil, error string
 function M.open(name, options)
     local handle, reason = open(name, options)
