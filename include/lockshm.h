@@ -213,7 +213,7 @@ enum lockshm_table {
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
 	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
-	LOCKSHM_TABLE_LEASES = 5    /**< every host lease is in use: create with more redis_leases */
+	LOCKSHM_TABLE_HOST_LEASES = 5 /**< every host lease is in use: create with more host_leases */
 };
 
 /** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen. */
@@ -380,10 +380,10 @@ struct lockshm_create_options {
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
 	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock, which rises, too */
 	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys.  This and all
-				   *   below must be the same on all hosts, except redis_leases */
+				   *   below must be the same on all hosts, except host_leases */
 	const char *redis_prefix; /**< a key's name in Redis is this prefix and the key; NULL = "lk:" */
 	int redis_policy;         /**< LOCKSHM_REDIS_FAIL or LOCKSHM_REDIS_WAIT, for requests without their own */
-	uint32_t redis_leases;    /**< global keys in use at once (1024), 1..4096, 1 KiB each */
+	uint32_t host_leases;     /**< global keys in use at once (1024), 1..4096, 1 KiB each */
 	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h;
 				   *   renewed when a third is over */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
@@ -1375,7 +1375,7 @@ struct lockshm_stat {
 	uint64_t refused_requests;
 	uint64_t refused_owners;
 	uint64_t refused_tickets;
-	uint64_t refused_leases; /**< no host lease for the key */
+	uint64_t refused_host_leases; /**< no host lease for the key */
 };
 #define LOCKSHM_STAT_INIT                                                                                              \
 	{ sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -1407,7 +1407,7 @@ struct lockshm_bridge_stat {
 	uint32_t wait;          /**< replicas that must have a lease before it counts */
 	int32_t pid;            /**< the process that is the bridge now; 0 = none runs, or it was stopped for too long */
 	int32_t tid;
-	uint32_t leases, leases_known, leases_held; /**< capacity; with a key; valid now */
+	uint32_t host_leases, host_leases_known, host_leases_held; /**< capacity; with a key; valid now */
 	uint64_t acquired;      /**< leases obtained since the segment was made */
 	uint64_t renewed;
 	uint64_t released;

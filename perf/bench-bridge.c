@@ -87,9 +87,9 @@ static int make_one(int host, const char *uri)
 	o.redis = uri;
 	o.redis_prefix = REDIS_PREFIX;
 	o.redis_policy = LOCKSHM_REDIS_WAIT;
-	o.redis_leases = 64;
+	o.host_leases = 64;
 	if (wished->leases)
-		o.redis_leases = wished->leases;
+		o.host_leases = wished->leases;
 	if (wished->ttl_ns)
 		o.redis_ttl_ns = wished->ttl_ns;
 	o.redis_gap_ns = wished->gap_ns;

@@ -69,7 +69,7 @@ function depth_of(text,   opened) {
 		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)LOCKSHM_%s);\n' "$name" "$name"
 	done
 	printf '\tputs("}\\n\\nM.capacity = {");\n\tstruct lockshm_create_options options = LOCKSHM_CREATE_INIT;\n'
-	for name in locks requests owners permissions redis_policy redis_leases redis_ttl_ns; do
+	for name in locks requests owners permissions redis_policy host_leases redis_ttl_ns; do
 		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)options.%s);\n' "$name" "$name"
 	done
 	printf '\tputs("}");\n'

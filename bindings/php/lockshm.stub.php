@@ -26,7 +26,7 @@ namespace Lockshm {
          * @param array $options for a segment that is made: int locks, requests, owners, permissions; string|int group.  For keys
          *                       across hosts string|string[] redis: URIs of the servers, and as for lockctl create:
          *                       float redis_ttl, redis_gap, redis_retain (seconds); string redis_policy ("fail", "wait"),
-         *                       redis_prefix; bool redis_quorum; int redis_leases, redis_wait; string|string[]
+         *                       redis_prefix; bool redis_quorum; int host_leases, redis_wait; string|string[]
          *                       global_keys: "*", or prefixes of keys that exclude other hosts in each request, without
          *                       $global.  The same on all hosts, where a lockshm-bridge serves the segment
          * @throws SegmentException it cannot be opened: permission, damage, version, memory

@@ -107,8 +107,8 @@ bool lk_create_redis(struct lk_create *create, const char *name, const zval *val
 		return seconds(name, value, argument, &options->redis_gap_ns);
 	if (strcmp(name, "redis_retain") == 0)
 		return seconds(name, value, argument, &options->redis_retain_ns);
-	if (strcmp(name, "redis_leases") == 0)
-		return count(name, value, argument, &options->redis_leases);
+	if (strcmp(name, "host_leases") == 0)
+		return count(name, value, argument, &options->host_leases);
 	if (strcmp(name, "redis_wait") == 0)
 		return count(name, value, argument, &options->redis_wait);
 	*known = false;

@@ -145,7 +145,7 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->refused_requests = refused(segment, LOCKSHM_TABLE_REQUESTS);
 	stat->refused_owners = refused(segment, LOCKSHM_TABLE_OWNERS);
 	stat->refused_tickets = refused(segment, LOCKSHM_TABLE_TICKETS);
-	stat->refused_leases = refused(segment, LOCKSHM_TABLE_LEASES);
+	stat->refused_host_leases = refused(segment, LOCKSHM_TABLE_HOST_LEASES);
 	stat->lost = events(segment, COUNT_LOST);
 	stat->recovered = events(segment, COUNT_RECOVERED);
 	stat->expired = events(segment, COUNT_EXPIRED);
@@ -172,8 +172,8 @@ static void count_leases(const struct lockshm *s, struct lockshm_bridge_stat *st
 	for (i = 0; i < s->n_host_leases; i++) {
 		const struct shm_host_lease *r = &s->host_leases[i];
 
-		stat->leases_known += load_relaxed(&r->key_len) != 0;
-		stat->leases_held += host_lease_good(s, load_acquire(&r->word), load_acquire(&r->valid_until), now);
+		stat->host_leases_known += load_relaxed(&r->key_len) != 0;
+		stat->host_leases_held += host_lease_good(s, load_acquire(&r->word), load_acquire(&r->valid_until), now);
 	}
 }
 
@@ -194,7 +194,7 @@ static int fill_bridge_stat(const struct lockshm *segment, struct lockshm_bridge
 	stat->retain_ns = LOCKSHM_MS((int64_t)segment->redis.retain_ms);
 	stat->gap_ns = LOCKSHM_MS((int64_t)segment->redis.gap_ms);
 	stat->wait = REDIS_WAIT(segment->redis.flags);
-	stat->leases = segment->n_host_leases;
+	stat->host_leases = segment->n_host_leases;
 	count_leases(segment, stat);
 	counts = segment->bridge->counts;
 	stat->acquired = load_relaxed(&counts[BRIDGE_COUNT_ACQUIRED]);

@@ -230,7 +230,7 @@ int host_lease_find(struct lockshm *s, uint64_t owner, const struct identity *id
 		if (result == BEING_CLAIMED)
 			claim_pause();
 	}
-	return segment_full(s, LOCKSHM_TABLE_LEASES, error);
+	return segment_full(s, LOCKSHM_TABLE_HOST_LEASES, error);
 }
 
 size_t host_lease_key(const struct shm_host_lease *r, unsigned char out[LOCKSHM_GLOBAL_KEY_MAX])

@@ -17,7 +17,7 @@ enum {
 	OPTION_OR_OPEN,
 	OPTION_REDIS,
 	OPTION_REDIS_GAP,
-	OPTION_REDIS_LEASES,
+	OPTION_HOST_LEASES,
 	OPTION_REDIS_RETAIN,
 	OPTION_REDIS_POLICY,
 	OPTION_REDIS_PREFIX,
@@ -30,13 +30,13 @@ static const struct option options[] = {
 	{ "global-keys", required_argument, NULL, OPTION_GLOBAL_KEYS },
 	{ "group", required_argument, NULL, OPTION_GROUP },
 	{ "help", no_argument, NULL, 'h' },
+	{ "host-leases", required_argument, NULL, OPTION_HOST_LEASES },
 	{ "locks", required_argument, NULL, OPTION_LOCKS },
 	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
 	{ "owners", required_argument, NULL, OPTION_OWNERS },
 	{ "permissions", required_argument, NULL, OPTION_PERMISSIONS },
 	{ "redis", required_argument, NULL, OPTION_REDIS },
 	{ "redis-gap", required_argument, NULL, OPTION_REDIS_GAP },
-	{ "redis-leases", required_argument, NULL, OPTION_REDIS_LEASES },
 	{ "redis-retain", required_argument, NULL, OPTION_REDIS_RETAIN },
 	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
 	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
@@ -87,8 +87,8 @@ static void set_redis(int option, struct lockshm_create_options *settings)
 	case OPTION_GLOBAL_KEYS:
 		settings->global_keys = optarg;
 		break;
-	case OPTION_REDIS_LEASES:
-		settings->redis_leases = capacity("--redis-leases", optarg);
+	case OPTION_HOST_LEASES:
+		settings->host_leases = capacity("--host-leases", optarg);
 		break;
 	case OPTION_REDIS_RETAIN:
 		settings->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);

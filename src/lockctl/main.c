@@ -47,7 +47,7 @@ static const struct command commands[] = {
 	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
 	  "                      [--redis-prefix P] [--redis-policy fail|wait]\n"
 	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-gap DUR]\n"
-	  "                      [--redis-leases N] [--redis-wait N | --redis-quorum]\n"
+	  "                      [--host-leases N] [--redis-wait N | --redis-quorum]\n"
 	  "                      [--global-keys '*'|P[,P...]]",
 	  "make a segment",
 	  "  --locks N                keys that have room at once (16384)\n"
@@ -64,7 +64,7 @@ static const struct command commands[] = {
 	  "  --redis-ttl DUR          time until this host's leases end without renewal (10s)\n"
 	  "  --redis-retain DUR       how long an unused lease stays (0)\n"
 	  "  --redis-gap DUR          between two leases a busy key stays free for programs that poll it (0)\n"
-	  "  --redis-leases N         global keys in use at once (1024)\n"
+	  "  --host-leases N          global keys in use at once (1024)\n"
 	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
 	  "  --redis-quorum           a majority of the servers decides; otherwise each key has its server\n"
 	  "  --global-keys P[,P...]   keys that are global for every request: those that begin with P; '*' = all\n" },

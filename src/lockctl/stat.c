@@ -66,7 +66,7 @@ static const struct field fields[] = {
 	FIELD(refused_requests, "lockshm_refused_requests", KIND_COUNTER, "Refused: no request record; more --requests."),
 	FIELD(refused_owners, "lockshm_refused_owners", KIND_COUNTER, "Refused: no slot for the thread; more --owners."),
 	FIELD(refused_tickets, "lockshm_refused_tickets", KIND_COUNTER, "Refused: the key's numbers are used up; create anew."),
-	FIELD(refused_leases, "lockshm_refused_leases", KIND_COUNTER, "Refused: no lease for the key; more --redis-leases."),
+	FIELD(refused_host_leases, "lockshm_refused_host_leases", KIND_COUNTER, "Refused: no lease for the key; more --host-leases."),
 	FIELD(lost, "lockshm_lost", KIND_COUNTER, "Holds whose owner got LOST."),
 	FIELD(recovered, "lockshm_recovered", KIND_COUNTER, "Holds of dead owners that were reaped."),
 	FIELD(expired, "lockshm_expired", KIND_COUNTER, "Holds taken away because their lease had expired."),
@@ -96,9 +96,9 @@ static const struct field queue_fields[] = {
 
 static const struct field bridge_fields[] = {
 	BRIDGE(pid, "lockshm_bridge_pid", KIND_GAUGE, "Process that is the bridge, 0 = none."),
-	BRIDGE(leases, "lockshm_bridge_leases_capacity", KIND_GAUGE, "Global keys the segment has room for."),
-	BRIDGE(leases_known, "lockshm_bridge_leases_known", KIND_GAUGE, "Global keys the segment remembers."),
-	BRIDGE(leases_held, "lockshm_bridge_leases_held", KIND_GAUGE, "Leases this host has in Redis."),
+	BRIDGE(host_leases, "lockshm_bridge_host_leases_capacity", KIND_GAUGE, "Global keys the segment has room for."),
+	BRIDGE(host_leases_known, "lockshm_bridge_host_leases_known", KIND_GAUGE, "Global keys the segment remembers."),
+	BRIDGE(host_leases_held, "lockshm_bridge_host_leases_held", KIND_GAUGE, "Leases this host has in Redis."),
 	BRIDGE(acquired, "lockshm_bridge_acquired", KIND_COUNTER, "Leases obtained."),
 	BRIDGE(renewed, "lockshm_bridge_renewed", KIND_COUNTER, "Leases renewed."),
 	BRIDGE(released, "lockshm_bridge_released", KIND_COUNTER, "Leases released."),

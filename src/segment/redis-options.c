@@ -74,8 +74,8 @@ int redis_options_check(const struct lockshm_create_options *o, struct lockshm_e
 		return error_set(error, LOCKSHM_INVALID, "settings for Redis, but no Redis server is named");
 	if (!o->redis)
 		return 0;
-	if (o->redis_leases < 1 || o->redis_leases > HOST_LEASES_MAX)
-		return error_set(error, LOCKSHM_INVALID, "redis_leases is %u, must be 1..%u", o->redis_leases, HOST_LEASES_MAX);
+	if (o->host_leases < 1 || o->host_leases > HOST_LEASES_MAX)
+		return error_set(error, LOCKSHM_INVALID, "host_leases is %u, must be 1..%u", o->host_leases, HOST_LEASES_MAX);
 	err = check_ways(o, error);
 	if (!err && o->global_keys)
 		err = global_keys_check(o->global_keys, error);

@@ -47,8 +47,8 @@ static const char *const table_advice[] = {
 				   "segment with more requests",
 	[LOCKSHM_TABLE_OWNERS] = "owner table full: too many threads take locks; create the segment with more owners",
 	[LOCKSHM_TABLE_TICKETS] = "this key has used up its ticket numbers; create the segment anew",
-	[LOCKSHM_TABLE_LEASES] = "lease table full: every record is in use for another global key; create the segment with "
-				 "more redis_leases",
+	[LOCKSHM_TABLE_HOST_LEASES] = "lease table full: every record is in use for another global key; create the segment with "
+				 "more host_leases",
 };
 
 static int find(int code)

@@ -144,7 +144,7 @@ static void records_are_of_use(void)
 
 	ck_assert_int_ge(global_wait(a, VICTIM, LOCKSHM_EXCLUSIVE), 0);
 	ck_assert_int_ge(global_wait(b, "other", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_uint_eq(bridge_of(0).leases_held, LEASES);
+	ck_assert_uint_eq(bridge_of(0).host_leases_held, LEASES);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_release(b), 0);
 	for (i = 0; i < LEASES; i++)
@@ -172,7 +172,7 @@ START_TEST(a_claimer_is_killed)
 
 	options.locks = 16;
 	options.requests = 64;
-	options.redis_leases = LEASES;
+	options.host_leases = LEASES;
 	host_make(0, &options);
 	owner = on_host(0);
 	a = on_host(0);

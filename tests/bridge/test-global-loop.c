@@ -132,7 +132,7 @@ START_TEST(many_keys_at_once)
 	struct agent_command command = global_command("", X);
 	int i;
 
-	options.redis_leases = 128;
+	options.host_leases = 128;
 	options.locks = 512;
 	host_make(0, &options);
 	host_make(1, &options);

@@ -215,7 +215,7 @@ START_TEST(many_get_the_result)
 
 	options.redis_wait = 1;
 	/* More than enough: a key does not fit in every record, and a thread keeps some requests of its own. */
-	options.redis_leases = options.locks = 4096;
+	options.host_leases = options.locks = 4096;
 	options.owners = 512;
 	options.requests = 65536;
 	host_make(0, &options);
@@ -496,7 +496,7 @@ static struct proxy *host_of_one_key(void)
 
 	options.redis = p->uri;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
-	options.redis_leases = 1;
+	options.host_leases = 1;
 	host_make(0, &options);
 	a = on_host(0);
 	return p;

@@ -19,7 +19,7 @@ static void host_with_leases(unsigned leases)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis_leases = leases;
+	options.host_leases = leases;
 	host_make(0, &options);
 }
 
@@ -342,7 +342,7 @@ END_TEST
 
 static bool wanted_all(void *n)
 {
-	return bridge_of(0).leases_known >= *(uint64_t *)n;
+	return bridge_of(0).host_leases_known >= *(uint64_t *)n;
 }
 
 static bool renewed_all(void *n)
@@ -350,23 +350,23 @@ static bool renewed_all(void *n)
 	return bridge_of(0).renewed >= *(uint64_t *)n;
 }
 
-static uint64_t refused_leases(void)
+static uint64_t refused_host_leases(void)
 {
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	ck_code(lockshm_stat(hosts[0].s, &stat), 0);
-	return stat.refused_leases;
+	return stat.refused_host_leases;
 }
 
 static void ck_no_lease_is_left(lockshm_loop_t *loop, struct task *one_more)
 {
-	uint64_t refused = refused_leases();
+	uint64_t refused = refused_host_leases();
 
 	task_init(one_more, "one more", LOCKSHM_EXCLUSIVE);
 	one_more->request.flags = LOCKSHM_GLOBAL;
 	ck_code(task_acquire(loop, one_more), LOCKSHM_FULL);
-	ck_contains(one_more->report.error.message, "more redis_leases");
-	ck_assert_uint_eq(refused_leases(), refused + 1);
+	ck_contains(one_more->report.error.message, "more host_leases");
+	ck_assert_uint_eq(refused_host_leases(), refused + 1);
 }
 
 /* All wanted while Redis is silent, all held, and all renewed; one more is refused until one is given back. */
@@ -379,7 +379,7 @@ START_TEST(as_many_keys_as_leases)
 
 	own_server();
 	options.redis = redis->uri;
-	options.redis_leases = (uint32_t)n;
+	options.host_leases = (uint32_t)n;
 	options.requests = options.locks = 2 * (uint32_t)n;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
@@ -401,7 +401,7 @@ START_TEST(as_many_keys_as_leases)
 	for (i = 0; i < n; i++)
 		ck_code(loop_collect(loop)->status, 0);
 	ck_no_lease_is_left(loop, &one_more);
-	ck_assert_uint_eq(bridge_of(0).leases_held, n);
+	ck_assert_uint_eq(bridge_of(0).host_leases_held, n);
 	ck_assert(await(renewed_all, &n));
 	for (i = 0; i < n; i++)
 		ck_code(lockshm_check(&t[i].hold, NULL), 0);

@@ -26,7 +26,7 @@ static void hold_all_at(const char *uri, int64_t ttl_ns)
 	unsigned i;
 
 	options.redis = uri;
-	options.redis_leases = 128;
+	options.host_leases = 128;
 	options.redis_ttl_ns = ttl_ns;
 	options.locks = 256;
 	host_make(0, &options);

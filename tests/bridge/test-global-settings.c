@@ -66,7 +66,7 @@ static void gap_beyond_half(struct lockshm_create_options *o)
 
 static void many_leases(struct lockshm_create_options *o)
 {
-	o->redis_leases = 4097;
+	o->host_leases = 4097;
 }
 
 static void no_policy(struct lockshm_create_options *o)
@@ -150,7 +150,7 @@ START_TEST(more_keys_than_leases)
 	struct agent_command args = global_command("", LOCKSHM_EXCLUSIVE);
 	int i;
 
-	options.redis_leases = 2;
+	options.host_leases = 2;
 	host_make(0, &options);
 	a = on_host(0);
 	for (i = 0; i < 3; i++) {
@@ -158,7 +158,7 @@ START_TEST(more_keys_than_leases)
 		args.hold = i;
 		ck_code(agent_do(a, args), i < 2 ? 0 : LOCKSHM_FULL);
 	}
-	ck_contains(a->answer.report.error.message, "redis_leases");
+	ck_contains(a->answer.report.error.message, "host_leases");
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_RELEASE, .hold = 0 }), 0);
 	lease_becomes(0, "k0", LOCKSHM_HOST_LEASE_NONE);
 	ck_code(agent_do(a, args), 0);

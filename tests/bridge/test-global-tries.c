@@ -39,7 +39,7 @@ static void host_with_long_leases(void)
 	struct lockshm_create_options options = host_options();
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(60);
-	options.redis_leases = 64;
+	options.host_leases = 64;
 	options.locks = 512;
 	host_make(0, &options);
 }

@@ -56,7 +56,7 @@ START_TEST(taken_here_is_taken_in_redis)
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis(lease_of(0, K).value, redis, "GET lk:" K);
 	ck_assert_int_eq(strncmp(lease_of(0, K).value, bridge_of(0).host, 16), 0);
-	ck_assert_uint_eq(bridge_of(0).leases_held, 1);
+	ck_assert_uint_eq(bridge_of(0).host_leases_held, 1);
 	ck_code(agent_call(a, AGENT_CHECK), 0);
 	ck_assert_int_gt(a->answer.remaining_ns, 0);
 	ck_assert_int_le(a->answer.remaining_ns, LOCKSHM_SECONDS(1)); /* that of the host, not the 30 s of the hold */

@@ -9,7 +9,7 @@ bridge_is() { [ "$(stat_of bridge_pid)" = "$1" ]; }
 logged() { grep -qF -- "$2" "$dir/$1"; }
 make_segment()
 {
-	expect 0 lockctl create "$seg" --redis "unix://$dir/redis.sock" --redis-prefix test: --redis-ttl 2s --redis-leases 8 \
+	expect 0 lockctl create "$seg" --redis "unix://$dir/redis.sock" --redis-prefix test: --redis-ttl 2s --host-leases 8 \
 		--locks 64 --requests 256 --owners 32
 }
 

@@ -16,7 +16,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--global-keys user:,job: --redis-leases 8 --locks 64 --requests 256 --owners 32
+		--global-keys user:,job: --host-leases 8 --locks 64 --requests 256 --owners 32
 done
 
 # No bridge runs on either host: the requests start one.

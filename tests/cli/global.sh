@@ -25,7 +25,7 @@ refuses "quorum" --redis redis://a,redis://b --redis-quorum
 refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
 refuses "(--redis-ttl) is 500000000 ns, must be one second to one hour" --redis redis://localhost --redis-ttl 500ms
 refuses "(--redis-gap) is 11000000000 ns, must be 0 to half of" --redis redis://localhost --redis-gap 11s
-refuses "1..4096" --redis redis://localhost --redis-leases 5000
+refuses "1..4096" --redis redis://localhost --host-leases 5000
 refuses "--redis-wait" --redis redis://localhost --redis-wait 16
 refuses "quorum" --redis redis://a,redis://b,redis://c --redis-quorum --redis-wait 1
 refuses "--redis names no server" --redis-policy wait
@@ -41,7 +41,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--redis-retain 0 --redis-leases 8 --locks 64 --requests 256 --owners 32
+		--redis-retain 0 --host-leases 8 --locks 64 --requests 256 --owners 32
 done
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }
@@ -79,7 +79,7 @@ eventually held key
 lease_held() { lockctl show "$seg" key | grep -q '^lease    held, exclusive, good for'; }
 eventually lease_held
 equal "the bridge" "$(stat_of "$seg" bridge_pid)" "$service"
-equal "leases held" "$(stat_of "$seg" bridge_leases_held)" 1
+equal "leases held" "$(stat_of "$seg" bridge_host_leases_held)" 1
 expect 3 lockctl run "$other" key --global -w 0 -- true
 says stderr "another host"
 expect 3 lockctl run "$other" key --global -w 300ms -- true
@@ -93,11 +93,11 @@ if command -v jq >/dev/null; then
 	expect 0 lockctl ls "$seg" --json
 	jq -e '[.locks[] | select(.key == "key") | .lease.state] == ["held"]' <"$dir/stdout" >/dev/null || fail "JSON of ls"
 	expect 0 lockctl stat "$seg" --json
-	jq -e '.bridge_policy == "fail" and .bridge_ttl_ms == 2000 and .bridge_prefix == "test:" and .bridge_leases == 8' \
+	jq -e '.bridge_policy == "fail" and .bridge_ttl_ms == 2000 and .bridge_prefix == "test:" and .bridge_host_leases == 8' \
 		<"$dir/stdout" >/dev/null || fail "JSON of stat"
 fi
 expect 0 lockctl stat "$seg" --openmetrics
-says stdout 'lockshm_bridge_leases_held{segment="/'
+says stdout 'lockshm_bridge_host_leases_held{segment="/'
 expect 0 lockctl verify "$seg"
 
 # The state in Redis, as each host sees it.

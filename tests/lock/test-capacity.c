@@ -108,7 +108,7 @@ static void segment_with_leases(uint32_t n)
 	int code;
 
 	options.redis = "redis://localhost"; /* nothing connects to it */
-	options.redis_leases = n;
+	options.host_leases = n;
 	code = lockshm_create(NULL, name, &options, &error);
 	ck_assert_msg(code == 0, "%s", error.message);
 	ck_code(lockshm_close(seg), 0);

@@ -53,7 +53,7 @@ static void check_refused(int table, uint64_t n)
 {
 	struct lockshm_stat stat = stat_now();
 	uint64_t refused[] = { stat.refused_locks, stat.refused_requests, stat.refused_owners, stat.refused_tickets,
-			       stat.refused_leases };
+			       stat.refused_host_leases };
 	int i;
 
 	for (i = 0; i < 5; i++)

@@ -109,7 +109,7 @@ struct lockshm_create_options host_options(void)
 	options.requests = 512;
 	options.owners = 64;
 	options.redis = redis->uri;
-	options.redis_leases = 16;
+	options.host_leases = 16;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(1);
 	return options;
 }
@@ -156,7 +156,7 @@ void hosts_on_three(unsigned n, int64_t ttl_ns)
 	servers_start(SERVERS);
 	proxies_start(SERVERS);
 	options.redis = proxies_uris();
-	options.redis_leases = 64;
+	options.host_leases = 64;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_ttl_ns = ttl_ns;

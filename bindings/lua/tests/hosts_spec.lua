@@ -285,13 +285,13 @@ describe("across hosts, without nginx,", function()
 		local name = ("lt%d-options"):format(posix.pid())
 		assert(lockshm.open(name, {
 			redis = { "redis://192.0.2.1", "redis://192.0.2.2", URI }, redis_ttl = 5, redis_policy = "wait",
-			redis_prefix = "mine:", redis_quorum = true, redis_gap = 0.05, redis_retain = 0.5, redis_leases = 8,
+			redis_prefix = "mine:", redis_quorum = true, redis_gap = 0.05, redis_retain = 0.5, host_leases = 8,
 			global_keys = "*",
 		}))
 		local stat = segment.stat(name)
 		assert.same({ "redis://192.0.2.1,redis://192.0.2.2," .. URI, "mine:", "wait", true, 5000, 50, 500, 8, "*" }, {
 			stat.bridge_servers, stat.bridge_prefix, stat.bridge_policy, stat.redis_quorum, stat.bridge_ttl_ms,
-			stat.bridge_gap_ms, stat.bridge_retain_ms, stat.bridge_leases, stat.global_keys,
+			stat.bridge_gap_ms, stat.bridge_retain_ms, stat.bridge_host_leases, stat.global_keys,
 		})
 		segment.remove(name)
 	end)

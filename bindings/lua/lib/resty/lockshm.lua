@@ -42,7 +42,7 @@ local known_settings = {
 
 -- Of the segments of dictionaries that `segment` names; see locks.open().
 local redis_settings = {
-    "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain", "redis_leases",
+    "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain", "host_leases",
     "redis_wait", "global_keys",
 }
 for _, name in ipairs(redis_settings) do

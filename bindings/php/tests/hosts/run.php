@@ -182,10 +182,10 @@ run($exclusion + [
     'options of a segment' => function () use ($redis) {
         $locks = Locks::open('php-options-' . getmypid(), [
             'redis' => ['redis://192.0.2.1', 'redis://192.0.2.2', $redis], 'redis_ttl' => 5, 'redis_policy' => 'wait', 'redis_prefix' => 'mine:',
-            'redis_quorum' => true, 'redis_gap' => 0.05, 'redis_retain' => 0.5, 'redis_leases' => 8, 'global_keys' => '*',
+            'redis_quorum' => true, 'redis_gap' => 0.05, 'redis_retain' => 0.5, 'host_leases' => 8, 'global_keys' => '*',
         ]);
         $stat = json_decode(lockctl('stat', $locks->name(), '--json'), true);
-        $shown = array_map(fn($name) => $stat[$name], ['bridge_servers', 'bridge_ttl_ms', 'bridge_policy', 'bridge_prefix', 'redis_quorum', 'bridge_gap_ms', 'bridge_retain_ms', 'bridge_leases', 'global_keys']);
+        $shown = array_map(fn($name) => $stat[$name], ['bridge_servers', 'bridge_ttl_ms', 'bridge_policy', 'bridge_prefix', 'redis_quorum', 'bridge_gap_ms', 'bridge_retain_ms', 'bridge_host_leases', 'global_keys']);
         equal(["redis://192.0.2.1,redis://192.0.2.2,$redis", 5000, 'wait', 'mine:', true, 50, 500, 8, '*'], $shown, 'stat');
         Locks::destroy($locks->name());
         refused(BridgeException::class, '/no bridge to Redis runs/', fn() => $locks->tryExclusive('k')); // made anew

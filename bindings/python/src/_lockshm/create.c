@@ -79,7 +79,7 @@ static int redis_options(const struct values *v, struct lockshm_create_options *
 	    optional_text(v->global_keys, "global_keys", &options->global_keys) || bound_of(v->ttl, "redis_ttl", &options->redis_ttl_ns) ||
 	    bound_of(v->gap, "redis_gap", &options->redis_gap_ns) ||
 	    bound_of(v->retain, "redis_retain", &options->redis_retain_ns) ||
-	    capacity_of(v->leases, "redis_leases", &options->redis_leases) ||
+	    capacity_of(v->leases, "host_leases", &options->host_leases) ||
 	    capacity_of(v->wait, "redis_wait", &options->redis_wait))
 		return -1;
 	if (policy)
@@ -94,7 +94,7 @@ int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *
 {
 	static char *names[] = { "name",  "create",    "any_owner",    "locks",        "requests",     "owners",    "permissions",
 				 "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain",
-				 "redis_leases", "redis_wait", "global_keys", NULL };
+				 "host_leases", "redis_wait", "global_keys", NULL };
 	struct lockshm_create_options *o = &out->options;
 	struct values v = { 0 };
 	unsigned permissions;

@@ -82,7 +82,7 @@ def open(
     redis_quorum: Optional[bool] = None,
     redis_gap: Optional[float] = None,
     redis_retain: Optional[float] = None,
-    redis_leases: Optional[int] = None,
+    host_leases: Optional[int] = None,
     redis_wait: Optional[int] = None,
     global_keys: Union[str, Sequence[str], None] = None,
 ) -> Locks:
@@ -114,7 +114,7 @@ def open(
         "redis_quorum": redis_quorum,
         "redis_gap": redis_gap,
         "redis_retain": redis_retain,
-        "redis_leases": redis_leases,
+        "host_leases": host_leases,
         "redis_wait": redis_wait,
         "global_keys": _list(global_keys),
     }

@@ -98,7 +98,7 @@ class Segment:
         redis_quorum: bool = False,
         redis_gap: float = ...,
         redis_retain: float = ...,
-        redis_leases: int = ...,
+        host_leases: int = ...,
         redis_wait: int = ...,
         global_keys: Optional[str] = None,
     ) -> Segment: ...
@@ -119,7 +119,7 @@ class Segment:
         redis_quorum: bool = False,
         redis_gap: float = ...,
         redis_retain: float = ...,
-        redis_leases: int = ...,
+        host_leases: int = ...,
         redis_wait: int = ...,
         global_keys: Optional[str] = None,
     ) -> None: ...

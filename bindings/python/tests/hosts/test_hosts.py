@@ -311,7 +311,7 @@ def test_the_options_of_a_segment():
         "redis_quorum": True,
         "redis_gap": 0.05,
         "redis_retain": 0.5,
-        "redis_leases": 8,
+        "host_leases": 8,
         "global_keys": "*",
     }
     with lockshm.testing.private(**options) as locks:
@@ -319,7 +319,7 @@ def test_the_options_of_a_segment():
             [os.environ["LOCKCTL"], "stat", "--json", locks.name], stdout=subprocess.PIPE, check=True, text=True
         )
     stat = json.loads(out.stdout)
-    shown = {word: stat[f"bridge_{word}"] for word in ("servers", "prefix", "policy", "ttl_ms", "retain_ms", "gap_ms", "leases")}
+    shown = {word: stat[f"bridge_{word}"] for word in ("servers", "prefix", "policy", "ttl_ms", "retain_ms", "gap_ms", "host_leases")}
     assert shown == {
         "servers": ",".join(options["redis"]),
         "prefix": "mine:",
@@ -327,7 +327,7 @@ def test_the_options_of_a_segment():
         "ttl_ms": 5000,
         "retain_ms": 500,
         "gap_ms": 50,
-        "leases": 8,
+        "host_leases": 8,
     }
     assert stat["redis_quorum"] and stat["global_keys"] == "*"
 
@@ -341,7 +341,7 @@ def test_the_options_of_a_segment():
         ({"redis": "redis://x", "redis_ttl": "5"}, TypeError, "redis_ttl must be a real number"),
         ({"redis": "redis://x", "redis_policy": "maybe"}, ValueError, "redis_policy is 'maybe', must be \"fail\" or \"wait\""),
         ({"redis": "redis://x", "redis_policy": "local-only"}, ValueError, "must be \"fail\" or \"wait\", for a segment"),
-        ({"redis": "redis://x", "redis_leases": -1}, ValueError, "redis_leases is -1, must not be negative"),
+        ({"redis": "redis://x", "host_leases": -1}, ValueError, "host_leases is -1, must not be negative"),
         ({"redis": "redis://x", "redis_wait": 99}, lockshm.Invalid, "redis_wait"),
         ({"global_keys": "*"}, lockshm.Invalid, "global_keys"),
     ],

@@ -38,7 +38,7 @@ enum lockshm_table {
     LOCKSHM_TABLE_REQUESTS = 2,
     LOCKSHM_TABLE_OWNERS = 3,
     LOCKSHM_TABLE_TICKETS = 4,
-    LOCKSHM_TABLE_LEASES = 5
+    LOCKSHM_TABLE_HOST_LEASES = 5
 };
 struct lockshm_error {
     int code;
@@ -126,7 +126,7 @@ struct lockshm_create_options {
     const char *redis;
     const char *redis_prefix;
     int redis_policy;
-    uint32_t redis_leases;
+    uint32_t host_leases;
     int64_t redis_ttl_ns;
     int64_t redis_retain_ns;
     int64_t redis_gap_ns;
@@ -264,7 +264,7 @@ struct lockshm_stat {
     uint64_t refused_requests;
     uint64_t refused_owners;
     uint64_t refused_tickets;
-    uint64_t refused_leases;
+    uint64_t refused_host_leases;
 };
 int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
 struct lockshm_bridge_stat {
@@ -280,7 +280,7 @@ struct lockshm_bridge_stat {
     uint32_t wait;
     int32_t pid;
     int32_t tid;
-    uint32_t leases, leases_known, leases_held;
+    uint32_t host_leases, host_leases_known, host_leases_held;
     uint64_t acquired;
     uint64_t renewed;
     uint64_t released;
@@ -310,12 +310,12 @@ M.layout = {
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
-    ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, redis_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
+    ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, host_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
     ["struct lockshm_host_lease"] = { 384, { state = 0, mode = 4, remaining_ns = 8, blocked_ns = 16, next_token = 24, local_grants = 32, other_hosts_waiting = 40, why_age_ns = 48, value = 56, why = 96, reserved = 352, } },
     ["struct lockshm_row"] = { 952, { size = 0, key_len = 8, key_shown = 16, key = 24, id = 88, holders = 96, waiters = 100, known = 104, mode = 108, global = 112, alive = 116, request = 120, damage = 240, lease = 336, start_time = 720, exact = 728, uid = 732, gid = 736, permissions = 740, segment = 744, } },
-    ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, refused_locks = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_leases = 176, } },
-    ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, leases = 1316, leases_known = 1320, leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
+    ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, refused_locks = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_host_leases = 176, } },
+    ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, host_leases = 1316, host_leases_known = 1320, host_leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
 }
 
 M.number = {
@@ -343,7 +343,7 @@ M.capacity = {
     owners = 1024,
     permissions = 384,
     redis_policy = 2,
-    redis_leases = 1024,
+    host_leases = 1024,
     redis_ttl_ns = 10000000000,
 }
 

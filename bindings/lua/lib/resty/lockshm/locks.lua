@@ -18,7 +18,7 @@ local opened = {} -- by name
 local kinds = {
     locks = "count", requests = "count", owners = "count", permissions = "count", user = "string",
     redis = "servers", redis_ttl = "seconds", redis_policy = "policy", redis_prefix = "string", redis_quorum = "boolean",
-    redis_gap = "seconds", redis_retain = "seconds", redis_leases = "count", redis_wait = "count", global_keys = "prefixes",
+    redis_gap = "seconds", redis_retain = "seconds", host_leases = "count", redis_wait = "count", global_keys = "prefixes",
 }
 
 local function needed(what, value)
@@ -79,7 +79,7 @@ end
 -- @param options of a new segment: locks, requests, owners (capacities), permissions, user (owner of what root makes in nginx);
 --                for keys across hosts redis: a URI, or a table of them, and as for lockctl create: redis_ttl (10 s),
 --                redis_policy ("fail"; "wait"), redis_prefix ("lk:"), redis_quorum (false), redis_gap (0 s),
---                redis_retain (0 s), redis_leases (1024), redis_wait (0); global_keys ("*", or prefixes of keys that
+--                redis_retain (0 s), host_leases (1024), redis_wait (0); global_keys ("*", or prefixes of keys that
 --                exclude other hosts in each request, without option global).  They are to be the same on all hosts, where
 --                a lockshm-bridge serves the segment
 -- @return locks object, in one Lua VM the same for the same name; or nil, error string

@@ -80,7 +80,7 @@ local function create_options(options)
     end
     create.group = 0xffffffff
     create.flags = native.number.CREATE_OR_OPEN
-    for _, name in ipairs { "locks", "requests", "owners", "permissions", "redis_leases", "redis_wait" } do
+    for _, name in ipairs { "locks", "requests", "owners", "permissions", "host_leases", "redis_wait" } do
         if options[name] ~= nil then
             create[name] = options[name]
         end
