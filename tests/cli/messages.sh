@@ -93,7 +93,7 @@ says stderr "--any-owner"
 lacks stderr ANY_OWNER
 expect 0 lockctl run "$seg" key --any-owner -- true
 expect 1 as_user 65533 run "$seg" key -- true
-says stderr "Permission denied; it belongs to nobody, with mode 0644"
+says stderr "Permission denied; it belongs to nobody, with permissions 0644"
 lacks stderr any-owner
 expect 0 lockctl rm "$seg"
 
@@ -102,7 +102,7 @@ expect 0 lockctl create "$seg"
 for command in "show $seg key" "stat $seg" "run $seg key -- true" "ack $seg key" "create $seg" "create $seg --or-open" "rm $seg"; do
 	# shellcheck disable=SC2086
 	expect 1 as_user 65534 $command
-	says stderr "Permission denied; it belongs to root, with mode 0600"
+	says stderr "Permission denied; it belongs to root, with permissions 0600"
 done
 expect 0 as_user 65534 ls
 lacks stdout "/$seg"

@@ -163,7 +163,7 @@ extern lockshm_hold_t victim_holds[VICTIM_HOLDS];
 /* Hold 0, or that of its lock object. */
 lockshm_hold_t *victim_hold(void);
 
-/* The victim is inside the round's lock in @mode until @until at least; with mode 0 it is not any more. */
+/* The victim is inside the round's lock in @mode until @until at least; with permissions 0 it is not any more. */
 void victim_inside(const struct scene *s, int mode, int64_t until);
 
 /* A caught victim. */
