@@ -125,7 +125,7 @@ void check_futex(int64_t ns)
 	printf("%-4s %-28s %10" PRIu64 " meetings, %" PRIu64 " slept, %" PRIu64 " wake-ups lost\n", "K1", "as it is",
 	       bed.rounds, bed.slept, bed.lost);
 	report(bed.lost != 0, "a sleeper was granted and not woken");
-	no_verdict_if(bed.slept == 0);
+	skip_if(bed.slept == 0);
 	run_bed(true, 0, 3);
 	printf("%-4s %-28s %10" PRIu64 " meetings, %" PRIu64 " slept, %" PRIu64 " wake-ups lost\n", "",
 	       "sleep flag, then grant", bed.rounds, bed.slept, bed.lost);

@@ -32,7 +32,7 @@ void run_pair(void *(*play)(void *me));
 void report(bool failed, const char *what);
 
 /* A machine that others use may run two threads at once too rarely to show what is looked for: the test is skipped. */
-void no_verdict_if(bool not_shown);
+void skip_if(bool not_shown);
 
 /* The kernel as the partner: K1. */
 void check_futex(int64_t ns);
