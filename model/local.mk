@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	%D%/doorbell-service.pml \
 	%D%/doorbell.pml \
 	%D%/lease.pml \
+	%D%/loss.pml \
 	%D%/queue-check.pml \
 	%D%/queue-moves.pml \
 	%D%/queue-names.pml \

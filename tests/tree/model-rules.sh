@@ -140,7 +140,7 @@ sh "$model/run.sh" --list | awk '{
 }' | sort -u >"$work/run"
 enough run 16
 # | name | ... | `model switches` | ...
-grep -o '^| `*[A-Za-z_0-9-]*`* |.*| `\(queue\|table\|lease\|close\|doorbell\|wakeups\|tokens\|robust-global\)[ `][^|]*' "$readme" |
+grep -o '^| `*[A-Za-z_0-9-]*`* |.*| `\(queue\|table\|lease\|close\|doorbell\|wakeups\|loss\|tokens\|robust-global\)[ `][^|]*' "$readme" |
 	sed 's/^| `*\([A-Za-z_0-9-]*\)`* |.*| `\([^`]*\)`.*/\1 \2/' | sort -u >"$work/told"
 same row told run
 
