@@ -347,6 +347,7 @@ struct lockshm_request {
 					       * without effect where the segment makes the key global */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
 #define LOCKSHM_ROBUST 0x20u              /**< guards data that a dead holder may leave torn: tell its next holders */
+#define LOCKSHM_TELL_LOSS 0x40u           /**< of a loop: an outcome follows if the hold is lost, see LOSS there */
 
 /** One key of lockshm_acquire_many().  Start from LOCKSHM_MANY_KEY("key", mode) or from zeros.  Frozen. */
 struct lockshm_key {
@@ -1050,6 +1051,13 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * the lock after that, or an operator ends the grant, the wait goes on: lockshm_loop_next() puts the request at the end
  * of the queue again, within its time-out, and there is no outcome yet.
  *
+ * LOSS.  With LOCKSHM_TELL_LOSS one more outcome follows if the hold is lost: its lease ended and another request took
+ * the lock, an operator ended it, or with LOCKSHM_GLOBAL the host's lease is lost.  Its status is LOCKSHM_LOST, hold and
+ * user are those of the request, its report is NULL; of lockshm_loop_acquire_many() each lost hold has its own.  It comes
+ * at once, or within a second if the taker is killed; not after lockshm_release() has returned, and not after
+ * lockshm_loop_close().  The hold is still to be released.  While none is lost a hold costs no more, however many there
+ * are.
+ *
  * GLOBAL.  A request with LOCKSHM_GLOBAL is always pending first, also if this host has the key, and waits twice: in
  * the queue of its host, then for the host's lease.  lockshm_loop_next() takes it from the one to the other, so a loop
  * that hangs does not ask for the lease.  The service thread keeps its place on the host while it waits for the lease,
@@ -1068,10 +1076,10 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
 /** Where requests wait for an event loop: one for each loop and process.  Opaque. */
 typedef struct lockshm_loop lockshm_loop_t;
 
-/** The end of one wait.  Out parameter; start from LOCKSHM_OUTCOME_INIT. */
+/** The end of one wait, or the loss of a hold.  Out parameter; start from LOCKSHM_OUTCOME_INIT. */
 struct lockshm_outcome {
 	size_t size;          /**< sizeof(struct lockshm_outcome), set by the initialiser */
-	int status;           /**< as lockshm_acquire() returns it: held if not negative */
+	int status;           /**< as lockshm_acquire() returns it: held if not negative; LOCKSHM_LOST: see LOSS */
 	lockshm_hold_t *hold; /**< as given; of lockshm_loop_acquire_many() its array */
 	void *user;           /**< as given */
 	struct lockshm_report *report; /**< the request's own, filled now; or NULL */

@@ -113,6 +113,6 @@ LOCKSHM_EXPORT int lockshm_acquire(lockshm_t *segment, const struct lockshm_requ
 	}
 	if (unlikely(!request_is_plain(request)))
 		return acquire_careful(segment, request, hold);
-	status = take_free(self, request, NULL, h, true);
+	status = take_free(self, request, NULL, h, true, false);
 	return likely(status != NOT_TAKEN) ? status : acquire_careful(segment, request, hold);
 }

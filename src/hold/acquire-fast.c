@@ -81,7 +81,8 @@ int acquire_join(struct participant *self, const struct lockshm_request *q, cons
 		    ((q->flags & LOCKSHM_ROBUST) && !damage_is_robust(e)))
 			return NOT_TAKEN;
 		queue_fill_owned(r, &a);
-		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
+		request_set_extras_if_any(r, q->tag, request_extras(q->flags));
+		tend_begin_if_wanted(self, index);
 		if (queue_append_owned(s, e, tail, index, &a, acquire_state(q), &grant))
 			break;
 		request_drop(self, index);
@@ -108,5 +109,5 @@ int acquire_if_free(struct participant *self, const struct lockshm_request *q, c
 	if (!given && request_is_plain(q))
 		return NOT_TAKEN;
 	status = self->barge.index != 0 ? acquire_resume(self, q, given, h, false) : NOT_TAKEN;
-	return status == NOT_TAKEN ? take_free(self, q, given, h, false) : status;
+	return status == NOT_TAKEN ? take_free(self, q, given, h, false, false) : status;
 }

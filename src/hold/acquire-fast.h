@@ -15,6 +15,7 @@
 #include "lock/deadline.h"
 #include "lock/request.h"
 #include "lock/table-probe.h"
+#include "lock/tend.h"
 
 static inline bool time_is_plain(int64_t ns, int64_t least)
 {
@@ -67,10 +68,11 @@ static ALWAYS_INLINE const struct known_key *key_of(struct participant *self, co
 /*
  * Order: first what may call a function, then the clock, then what needs registers.
  * @given: see key_of().  @plain: no tag, and a case off the straight line may be left to the slow path; so is a key that
- * the segment makes global.  Else the request is local, or the local part of a global one.
+ * the segment makes global.  Else the request is local, or the local part of a global one.  @tended: plain but for flags
+ * of a loop, see lock/tend.h.
  */
 static ALWAYS_INLINE int take_free(struct participant *self, const struct lockshm_request *q,
-				   const struct known_key *given, struct hold *h, bool plain)
+				   const struct known_key *given, struct hold *h, bool plain, bool tended)
 {
 	const struct known_key *key = key_of(self, q, given);
 	struct shm_request *r;
@@ -97,7 +99,7 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 		return acquire_join(self, q, key, h, a.now);
 	if (unlikely(tail >= tail_make(TICKET_MAX - 1, 0)) || unlikely(!entry_is(e, key->id.id, key->id.len)))
 		return NOT_TAKEN;
-	if (plain && unlikely(load_relaxed32(&r->flags) != 0))
+	if (plain && !tended && unlikely(load_relaxed32(&r->flags) != 0))
 		return NOT_TAKEN;
 	if (!plain && (q->flags & LOCKSHM_ROBUST) && unlikely(!damage_is_robust(e)))
 		return NOT_TAKEN;
@@ -106,7 +108,11 @@ static ALWAYS_INLINE int take_free(struct participant *self, const struct locksh
 	queue_fill_owned(r, &a);
 	a.exclusive = q->mode & 1;
 	if (!plain)
-		request_set_extras_if_any(r, q->tag, q->flags & LOCKSHM_BARGE);
+		request_set_extras_if_any(r, q->tag, request_extras(q->flags));
+	if (tended)
+		store_changed32(&r->flags, request_extras(q->flags));
+	if (tended || !plain)
+		tend_begin_if_wanted(self, index);
 	if (unlikely(!queue_append_owned(s, e, tail, index, &a, plain ? REQUEST_ENTERED : acquire_state(q), &grant))) {
 		request_drop(self, index);
 		return acquire_join(self, q, key, h, a.now);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hold/renewal.h"
+#include "lock/tend.h"
 #include "lock/blocker.h"
 #include "lock/chunks.h"
 #include "lock/damage.h"
@@ -263,7 +264,9 @@ static void fill_record(struct acquire *a, bool waits)
 	/* R14: until it is collected. */
 	a->ttl_ns = a->later && waits ? acquire_uncollected_ttl(a->request) : a->request->ttl_ns;
 	queue_fill_owned(r, a);
-	request_set_extras_if_any(r, a->request->tag, a->request->flags & LOCKSHM_BARGE);
+	request_set_extras_if_any(r, a->request->tag, request_extras(a->request->flags));
+	if (!waits)
+		tend_begin_if_wanted(a->self, a->index);
 	/* Before the append, so every thread that changes the word finds it. */
 	if (a->later && waits)
 		store_relaxed32(&r->sleeping, SLEEPS | SLEEPS_AT_DOORBELL);

@@ -78,7 +78,7 @@ bool barge_resume(struct participant *self, const struct known_key *known, const
 	out->ticket = self->barge.ticket;
 	store_relaxed((uint64_t *)&r->since_ns, (uint64_t)a->now);
 	store_changed((uint64_t *)&r->ttl_ns, (uint64_t)a->ttl_ns);
-	request_set_extras(r, tag, true);
+	request_set_extras(r, tag, REQUEST_BARGES);
 	/* R12: the deadline before the new generation: an expirer that sees the generation sees this deadline. */
 	store_relaxed(&r->deadline, queue_lease(a, out->gen, &out->end));
 	if (!cas_from(&r->word, word, next)) {

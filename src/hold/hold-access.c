@@ -59,6 +59,23 @@ static bool find_renewal(struct access *g, bool lock)
 	return g->locked && g->renewal == g->h->renewal;
 }
 
+#define GEN_LOST UINT64_MAX
+
+/* The renewals' lock held: the service thread does not renew meanwhile.  The word before `use`: see lock/tend.h. */
+static bool find_tend(struct access *g)
+{
+	uint64_t w;
+
+	if (likely(!hold_is_tended(g->h)))
+		return true;
+	if (!g->s->tends)
+		return false;
+	g->tend = tend_of(g->s, g->h->index);
+	w = load_acquire(&g->r->word);
+	g->gen = load_acquire(&g->tend->use) == g->h->grant.gen ? word_gen(w) : GEN_LOST;
+	return true;
+}
+
 /* While the word is granted to the hold, the rest of the record was written for the hold.  Otherwise the record is
  * another request's and the hold is lost: that is the caller's to find.  Read the fields before the second look at the
  * word: in between, the record of a moved hold may be filled anew by the thread that owns its chunk. */
@@ -77,14 +94,15 @@ static inline int enter(struct access *g, const lockshm_hold_t *hold, bool lock)
 {
 	g->h = hold_of(hold);
 	g->renewal = NULL;
+	g->tend = NULL;
 	g->locked = g->referenced = false;
 	if (unlikely(!g->h))
 		return LOCKSHM_INVALID;
 	if (unlikely(!hold_sealed(g->h)) || unlikely(!find_owner(g)))
 		return LOCKSHM_NOT_HELD;
 	/* A call with a reference must not be cancelled in between, which the lock ensures. */
-	lock = (lock && !access_of_thread(g)) || g->referenced;
-	if (likely(find_record(g)) && likely(find_renewal(g, lock)) && likely(record_agrees(g)))
+	lock = (lock && !access_of_thread(g)) || g->referenced || hold_is_tended(g->h);
+	if (likely(find_record(g)) && likely(find_renewal(g, lock)) && likely(find_tend(g)) && likely(record_agrees(g)))
 		return 0;
 	return hold_leave(g, LOCKSHM_NOT_HELD);
 }
@@ -114,7 +132,8 @@ static bool visit_of_process(struct lockshm *s, void *arg)
 	g.locked = renewals_lock_if_any(s);
 	if (!g.locked)
 		return false;
-	if (segment_is_process(s, v->h->owner, &g.owner) && find_record(&g) && find_renewal(&g, true) && record_agrees(&g))
+	if (segment_is_process(s, v->h->owner, &g.owner) && find_record(&g) && find_renewal(&g, true) && find_tend(&g) &&
+	    record_agrees(&g))
 		return v->use(&g, v->arg);
 	g.s = s;
 	return hold_leave(&g, false);
@@ -131,7 +150,7 @@ bool hold_visit(struct hold *h, bool (*use)(struct access *g, void *arg), void *
 	if (!g.self || g.self->uid != h->owner)
 		return process_visit(h->segment, visit_of_process, &(struct visit){ h, use, arg });
 	g.owner = g.self->ref;
-	if (find_record(&g) && find_renewal(&g, false) && record_agrees(&g))
+	if (find_record(&g) && find_renewal(&g, hold_is_tended(h)) && find_tend(&g) && record_agrees(&g))
 		return use(&g, arg);
 	return hold_leave(&g, false);
 }

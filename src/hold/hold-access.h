@@ -13,6 +13,7 @@
 #include "hold/renewal.h"
 #include "hostlease/host-lease.h"
 #include "lock/deadline.h"
+#include "lock/tend.h"
 
 struct access {
 	struct hold *h;
@@ -21,6 +22,8 @@ struct access {
 	struct shm_entry *e;
 	struct participant *self; /* NULL = the thread takes no part, and the hold is of the process */
 	struct renewal *renewal;  /* that of the hold, found in the renewals; NULL = it has none */
+	struct tend *tend;	  /* of a tended hold, else NULL */
+	uint64_t gen;		  /* of a tended hold: that of its record, which the renewals' lock keeps as it is */
 	uint64_t owner;		  /* owner_ref of the thread, or of the process */
 	bool locked;		  /* renewals' lock is held */
 	bool referenced;	  /* the segment is kept mapped for this call */
@@ -34,6 +37,8 @@ static inline bool access_of_thread(const struct access *g)
 
 static inline uint64_t access_gen(const struct access *g)
 {
+	if (unlikely(g->tend != NULL))
+		return g->gen;
 	return unlikely(g->renewal != NULL) ? g->renewal->gen : g->h->grant.gen;
 }
 
@@ -74,7 +79,7 @@ static inline bool access_passed(const struct lockshm *s, int64_t deadline)
 
 static inline int64_t access_deadline(const struct access *g)
 {
-	if (unlikely(g->h->host_lease != 0))
+	if (unlikely(g->h->host_lease != 0) || unlikely(g->tend != NULL))
 		return deadline_ns(load_acquire(&g->r->deadline));
 	return unlikely(g->renewal != NULL) ? g->renewal->deadline : g->h->grant.end;
 }

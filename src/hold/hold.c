@@ -42,6 +42,8 @@ static inline int finish(struct access *g, int result)
 		(void)queue_reclaim(g->s, h->index);
 	if (unlikely(g->renewal != NULL))
 		renewals_remove(g->s, g->renewal); /* under the renewals' lock */
+	if (unlikely(g->tend != NULL))
+		tend_end(g->tend, h->grant.gen);
 	return hold_leave(g, result);
 }
 
@@ -185,6 +187,9 @@ static __attribute__((noinline)) int release_careful(lockshm_hold_t *hold, int64
 	    (cooldown_ns < 0 || cooldown_ns > LOCKSHM_TIME_MAX || !word_exclusive(w)))
 		return hold_leave(&g, LOCKSHM_INVALID);
 	outcome = access_late_or_ok(&g);
+	/* Before the swap that ends the hold: no loss is told any more. */
+	if (unlikely(g.tend != NULL) && !tend_claim(g.tend, g.h->grant.gen))
+		return finish(&g, access_lost(&g));
 	if (unlikely(outcome == LOCKSHM_LOST))
 		return release_lost(&g);
 	if (unlikely(cooldown_ns != 0))
@@ -243,12 +248,46 @@ static inline bool release_of_process(struct hold *h)
 	return true;
 }
 
+/*
+ * The same for a tended hold, without the renewals' lock.  It has claimed the end, so the record is not filled anew before
+ * tend_end(); a renewal under way may have given the record's word another generation: before the pop, then it fails, or
+ * after it, then the record is freed here.
+ */
+static inline bool release_tended(struct hold *h)
+{
+	struct lockshm *s = h->segment;
+	struct tend *t;
+	uint64_t ref;
+
+	if (unlikely(!participant_known(s)) && unlikely(!guest_known(s)))
+		return false;
+	if (unlikely(h->grant.end != INT64_MAX && segment_now_at_most(s) >= h->grant.end))
+		return false;
+	if (unlikely(!segment_is_process(s, h->owner, &ref)) || unlikely(!s->tends))
+		return false;
+	t = tend_of(s, h->index);
+	if (unlikely(!tend_claim(t, h->grant.gen)))
+		return false;
+	if (unlikely(!queue_pop_owned(s, &s->entries[h->entry], h->index, &h->grant, ref, true))) {
+		tend_unclaim(t, h->grant.gen);
+		return false;
+	}
+	h->magic = 0;
+	if (unlikely(!word_is(load_acquire(&s->requests[h->index].word), REQUEST_FREE)))
+		queue_free_renewed(s, h->index, h->grant.gen);
+	store_release(&t->use, 0);
+	return true;
+}
+
 static __attribute__((noinline)) int release_moved(lockshm_hold_t *hold, int64_t cooldown_ns)
 {
 	struct hold *h = hold_of(hold);
 
 	if (likely(h != NULL) && likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | (h->moved ^ 1))) &&
 	    likely(h->magic == hold_seal_with(h, 0, 1)) && likely(release_of_process(h)))
+		return 0;
+	if (likely(h != NULL) && likely(!((uint64_t)cooldown_ns | (uintptr_t)h->renewal | (h->moved ^ HOLD_TENDED))) &&
+	    likely(h->magic == hold_seal_with(h, 0, HOLD_TENDED)) && likely(release_tended(h)))
 		return 0;
 	return release_careful(hold, cooldown_ns);
 }
@@ -280,6 +319,8 @@ static int renew_to(struct access *g, int64_t ttl, int64_t end)
 		return access_lost(g);
 	if (sooner)
 		queue_wake_successor(g->s, g->h->index);
+	if (g->tend)
+		tend_retime(g->s, g->tend, g->h->grant.gen, gen, ttl);
 	hold_open(g->h);
 	g->h->grant.gen = gen;
 	g->h->grant.end = g->h->host_lease ? 0 : end;

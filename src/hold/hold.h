@@ -20,6 +20,8 @@
 #define HOLD_OPEN UINT64_C(0x6e65706f206c6f63)
 #define HOLD_LOST UINT64_C(0x74736f6c206c6f63)
 
+#define HOLD_TENDED 3 /* hold.moved; the generation in the hold is that in its place in lock/tend.h */
+
 struct renewal;
 
 /* Fields copied from the participant, and fields that start as zero, are adjacent: one store for two words. */
@@ -30,7 +32,7 @@ struct hold {
 	uint64_t epoch;	 /* of the process that took it */
 	uint64_t owner;	 /* uid of the participant it depends on: its thread, or the service thread */
 	struct renewal *renewal; /* hold/renewal.h; NULL = none */
-	uint64_t moved;	 /* its record is, or was, another thread's */
+	uint64_t moved;	 /* its record is, or was, another thread's; HOLD_TENDED: of a loop, and the service thread tends it */
 	uint64_t lost_to; /* not sealed: reported to the caller and used for nothing else */
 	uint64_t loop;	 /* of a LOCKSHM_BARGE hold of a loop: the number of that; else 0 */
 	uint64_t token; /* base + ticket; of a global one its fencing number; 0 = held on this host only, by policy */
@@ -138,6 +140,18 @@ static inline void hold_set_of_process(struct hold *h)
 {
 	h->moved = 1;
 	h->magic ^= 1;
+}
+
+/* The same for one that the service thread tends. */
+static inline void hold_set_tended(struct hold *h)
+{
+	h->moved = HOLD_TENDED;
+	h->magic ^= HOLD_TENDED;
+}
+
+static inline bool hold_is_tended(const struct hold *h)
+{
+	return unlikely(h->moved == HOLD_TENDED);
 }
 
 #define HOLD_USE_BYTES 96

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "lock/queue.h"
+#include "lock/tend.h"
 
 #define POOR 8		/* one in 8: a smaller share of free records is not worth a search */
 #define NEAR_CHUNKS 16	/* how many are tried if there is another source */
@@ -28,27 +29,29 @@ static uint32_t chunk_first(const struct lockshm *s, uint32_t chunk)
 	return chunk * s->chunk_size + 1;
 }
 
-static uint32_t free_in_chunk(const struct lockshm *s, uint32_t chunk)
+static uint32_t free_in_chunk(const struct participant *self, uint32_t chunk)
 {
+	const struct lockshm *s = self->segment;
 	uint32_t i, first = chunk_first(s, chunk);
 
 	for (i = first; i < first + s->chunk_size; i++)
-		if (word_is(load_acquire(&s->requests[i].word), REQUEST_FREE))
+		if (word_is(load_acquire(&s->requests[i].word), REQUEST_FREE) && !tend_keeps(self, i))
 			return i;
 	return 0;
 }
 
 /* R4: a dead record may be left by a thread that was killed between unlinking and freeing it; one that has cooled down
  * may not have been visited since; a bargeable one can be given up. */
-static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
+static uint32_t reclaim_in_chunk(const struct participant *self, uint32_t chunk)
 {
+	struct lockshm *s = self->segment;
 	uint32_t i, first = chunk_first(s, chunk);
 
 	for (i = first; i < first + s->chunk_size; i++) {
 		uint64_t w = load_acquire(&s->requests[i].word);
 
 		if ((word_dead(w) || word_is(w, REQUEST_COOLING) || word_is(w, REQUEST_BARGEABLE)) &&
-		    queue_reclaim(s, i))
+		    queue_reclaim(s, i) && !tend_keeps(self, i))
 			return i;
 	}
 	return 0;
@@ -57,19 +60,18 @@ static uint32_t reclaim_in_chunk(struct lockshm *s, uint32_t chunk)
 /* From the last find to the end of the round. */
 static uint32_t take_in_round(struct participant *self)
 {
-	struct lockshm *s = self->segment;
 	uint32_t i = 0;
 
 	while (self->at_chunk < self->n_chunks) {
-		i = free_in_chunk(s, self->chunks[self->at_chunk]);
+		i = free_in_chunk(self, self->chunks[self->at_chunk]);
 		if (!i)
-			i = reclaim_in_chunk(s, self->chunks[self->at_chunk]);
+			i = reclaim_in_chunk(self, self->chunks[self->at_chunk]);
 		if (i)
 			break;
 		self->at_chunk++;
 	}
 	/* No more than needed to rate the round. */
-	if (i && self->found < s->n_requests)
+	if (i && self->found < self->segment->n_requests)
 		self->found++;
 	return i;
 }
@@ -171,7 +173,7 @@ static uint32_t take_chunk(struct participant *self, uint32_t most)
 			return 0;
 		}
 		/* All may be cooling down since their owner left: then the chunk stays without an owner. */
-		free = free_in_chunk(s, chunk);
+		free = free_in_chunk(self, chunk);
 		if (free) {
 			self->at_chunk = self->n_chunks - 1;
 			return free;

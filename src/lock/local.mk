@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 # the lock manager: table, queue, records, owners, deaths, sleeping, deadlock
 liblockshm_internal_la_SOURCES += \
-	%D%/doorbell.c \
-	%D%/doorbell.h \
 	%D%/blocker.c \
 	%D%/blocker.h \
 	%D%/cancel.c \
@@ -16,6 +14,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/deadline.h \
 	%D%/deadlock.c \
 	%D%/deadlock.h \
+	%D%/doorbell.c \
+	%D%/doorbell.h \
 	%D%/guest.c \
 	%D%/guest.h \
 	%D%/life.c \
@@ -37,6 +37,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/table-probe.h \
 	%D%/table.c \
 	%D%/table.h \
+	%D%/tend.c \
+	%D%/tend.h \
 	%D%/thread-end.c \
 	%D%/thread-end.h \
 	%D%/wait.c \

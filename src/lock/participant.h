@@ -71,6 +71,8 @@ struct own_wait {
 	uint64_t gen;
 };
 
+struct tend_terms;
+
 struct participant {
 	/* What each acquire and release touches, in one cache line. */
 	struct lockshm *segment;
@@ -92,10 +94,12 @@ struct participant {
 	uint32_t next_chunk;	   /* of the segment: the next one to look at, modulo their number */
 	bool no_memory;		   /* the last search for a record failed for want of it */
 	bool own_thread;	   /* started by the library, not by the program */
+	bool tended;		   /* this loop has had tended holds, see lock/tend.h */
 	bool of_process;	   /* of a slot that several threads of the process use */
 	uint64_t *acquires;	   /* where this thread, or this loop, counts them; no other writes there */
 	uint64_t uncounted;	   /* by a loop without a place in the segment: added when it ends */
 	void *search_room;	   /* for deadlock.c, made at the join: the search does not allocate */
+	const struct tend_terms *tending; /* of the hold that this loop is about to take; NULL = it is not tended */
 	struct barge_window barge; /* hold/barge.c */
 	struct own_wait wait;	   /* lock/wait.c */
 	int64_t probed_ns;	   /* when a failed try last probed an owner */

@@ -49,6 +49,15 @@ void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word)
 		queue_free_dead(s, index, w);
 }
 
+void queue_free_renewed(struct lockshm *s, uint32_t index, uint64_t gen)
+{
+	uint64_t *word = &s->requests[index].word, w = load_acquire(word);
+
+	while (word_gen(w) > gen && (word_holds(w) || word_dead(w)))
+		if (cas(word, &w, word_make(word_gen(w), false, REQUEST_FREE, 0)))
+			return;
+}
+
 bool queue_pop_dead(struct lockshm *s, struct shm_entry *e, uint64_t tail, uint64_t dead)
 {
 	uint32_t index = tail_index(tail);
@@ -101,16 +110,20 @@ bool queue_wake_granted(struct lockshm *s, const struct qpos *at)
 	return true;
 }
 
-/* Crash point: killed before the wake, the service thread still polls the word from time to time. */
+/* Crash point: killed before the wake or the ring, the service thread looks at the word from time to time. */
 void queue_notify_holder(struct lockshm *s, uint32_t index)
 {
 	struct shm_request *r = &s->requests[index];
+	uint32_t flags;
 
 	/* Here: CAS on its word, then load its flag.  Watcher: set the flag, then load the word.  Pairs with the fence
-	 * in begin_watch(). */
+	 * in begin_watch().  REQUEST_TELLS was set before the append. */
 	fence_after_rmw();
-	if (load_relaxed32(&r->flags) & REQUEST_WATCHED)
+	flags = load_relaxed32(&r->flags);
+	if (flags & REQUEST_WATCHED)
 		futex_wake((const uint32_t *)(const void *)&r->word, INT_MAX);
+	if (flags & REQUEST_TELLS)
+		doorbell_ring_service(s, index);
 }
 
 bool queue_grant_asleep(struct lockshm *s, struct qpos *at)

@@ -120,6 +120,9 @@ static inline bool queue_end_barge(struct lockshm *s, struct qpos at)
 /* R2: free the record of a moved hold that was popped while granted (@word). */
 void queue_free_moved(struct lockshm *s, uint32_t index, uint64_t word);
 
+/* The same if a renewal has changed the generation of that word from @gen meanwhile; no thread fills the record. */
+void queue_free_renewed(struct lockshm *s, uint32_t index, uint64_t gen);
+
 /* R2: release and unlink by one CAS, if the queue has no other request and the record agrees with @mine and @owner.
  * @moved: the record is of another thread's chunk. */
 static inline bool queue_pop_owned(struct lockshm *s, struct shm_entry *e, uint32_t index,

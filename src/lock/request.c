@@ -4,18 +4,22 @@
 
 #include <string.h>
 
+#include "lock/tend.h"
+
 void request_drop(struct participant *self, uint32_t index)
 {
 	struct shm_request *r = &self->segment->requests[index];
+
+	if (unlikely(self->tending != NULL))
+		tend_drop(self, index);
 
 	/* Unreachable for other threads: a plain store by its owner. */
 	store_release(&r->word, word_make(word_gen(load_relaxed(&r->word)), false, REQUEST_FREE, 0));
 	self->free_request = index;
 }
 
-void request_set_extras(struct shm_request *r, const char *tag, bool barges)
+void request_set_extras(struct shm_request *r, const char *tag, uint32_t flags)
 {
-	uint32_t flags = barges ? REQUEST_BARGES : 0;
 	char text[TAG_WORDS * 8] = { 0 };
 	uint64_t words[TAG_WORDS];
 	int i;

@@ -69,7 +69,7 @@ struct shm_request {
 	uint64_t tag[TAG_WORDS]; /*  64 owner: readable label, NUL-padded */
 	int64_t granted_ns;	 /*  96 owner: when it learnt of its grant; before since_ns = at once, or not yet */
 	uint32_t bucket;	 /* 104 owner, in state CLAIM: bucket of the key that the claim is for */
-	uint32_t flags;		 /* 108 owner; REQUEST_WATCHED: or.  [host lease + 1:16 | 0:8 | REQUEST_...:8] */
+	uint32_t flags;		 /* 108 owner; REQUEST_WATCHED: or.  [host lease + 1:16 | REQUEST_...:16] */
 	uint64_t chunk;		 /* 112 cas, in the first record of a chunk: owner_ref() of the thread that has it */
 	uint64_t host_grant;	 /* 120 owner, with REQUEST_GLOBAL: host_grant_make(); 0 = waits for its host lease */
 };
@@ -82,6 +82,7 @@ struct shm_request {
 #define REQUEST_TRY 4u	    /* waits for the host lease only as long as one command takes */
 #define REQUEST_BARGES 8u   /* may become BARGEABLE: its successor watches its word as well */
 #define REQUEST_WATCHED 16u /* the thread that expires or ends the hold wakes the sleepers on its word */
+#define REQUEST_TELLS 256u  /* and rings the doorbell of its owner's slot: a hint, see lock/tend.h */
 ASSERT_SIZE(struct shm_request, 128);
 ASSERT_OFFSET(struct shm_request, word, 0);
 ASSERT_OFFSET(struct shm_request, deadline, 8);

@@ -393,6 +393,7 @@ static void unmap(struct lockshm *s)
 	descriptor_close(&s->file);
 	free(s->waits);
 	free(s->barge_place);
+	free(s->tends);
 	pthread_mutex_destroy(&s->starting);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

@@ -24,6 +24,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x6d67657320636f6c)
 
 struct renewals;
+struct tends;
 struct waits;
 struct barge_place;
 
@@ -76,6 +77,7 @@ struct lockshm {
 	pthread_mutex_t starting; /* held while a thread of the library is started */
 	struct renewals *renewals; /* list of the service thread, which is started on demand */
 	struct barge_place *barge_place; /* of the loops of this process, see hold/barge.h */
+	struct tends *tends; /* and of its loops' holds, see lock/tend.h */
 	struct waits *waits; /* of the loops of this process, made with the first one; see lock/doorbell.h */
 	void (*look_at_wait)(struct lockshm *s, uint32_t index);
 	struct cds_list_head all; /* in the list of open segments, see registry.h */

@@ -113,7 +113,7 @@ static inline uint64_t word_next_gen(uint64_t w)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * Request flags: [host lease index + 1:16 | 0:8 | REQUEST_...:8].
+ * Request flags: [host lease index + 1:16 | REQUEST_...:16].
  *
  * REQUEST_GLOBAL and the host lease change in one store, so no reader sees one without the other.
  */

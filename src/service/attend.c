@@ -6,7 +6,7 @@
  * wait of each line that something has changed for.  Walks and system calls are made with the lock given back; what they
  * were about is looked for again afterwards.
  */
-#include "service/waits.h"
+#include "service/tend.h"
 
 #include "lock/blocker.h"
 #include "sys/futex.h"
@@ -54,10 +54,24 @@ static void look_at(struct answer *a, struct wait *w)
 	}
 }
 
+/* Of tended holds those that may be lost. */
+static void look_at_tended(struct waits *all, uint32_t class)
+{
+	struct lockshm *s = all->s;
+	uint64_t use;
+	uint32_t i;
+
+	for (i = class ? class : DOORBELL_CLASSES; i <= s->n_requests; i += DOORBELL_CLASSES)
+		if (load_relaxed(&tend_of(s, i)->use) != 0 && tend_is_lost(s, i, &use))
+			waits_list_loss(all, i);
+}
+
 static void look_at_class(void *arg, uint32_t class)
 {
 	struct answer *a = arg;
 	struct wait *w, *next;
+
+	look_at_tended(a->all, class);
 
 	cds_list_for_each_entry_safe(w, next, &a->all->near[class], near)
 		if (w->line)

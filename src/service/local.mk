@@ -13,6 +13,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/renew.c \
 	%D%/service.c \
 	%D%/service.h \
+	%D%/tend.c \
+	%D%/tend.h \
 	%D%/waits.c \
 	%D%/waits.h \
 	$(end)

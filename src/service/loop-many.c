@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "hold/key-order.h"
-#include "hold/renewal.h"
 #include "segment/global-keys.h"
 #include "service/loop.h"
 #include "sys/error.h"
@@ -35,6 +34,11 @@ struct many {
 void many_free(struct many *m)
 {
 	free(m);
+}
+
+lockshm_hold_t *many_hold(const struct many *m)
+{
+	return &m->holds[m->wanted[m->at].qpos];
 }
 
 void many_undo(struct many *m)
@@ -80,10 +84,6 @@ static int submit_next(struct wait *w, struct lockshm_report *report)
 	err = prepare_lease(w, &q, report);
 	if (err)
 		return err;
-	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
-		w->renewal = malloc(sizeof(*w->renewal));
-	if (!w->renewal && (q.flags & LOCKSHM_AUTO_RENEW))
-		return error_system(&report->error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for auto-renewal");
 	return wait_submit(w, &q, report);
 }
 
@@ -98,8 +98,21 @@ static bool enter_all(const struct many *m)
 	return true;
 }
 
+/* It may have been lost at this moment, when there was no loop to tell. */
+static void tell_from_now_on(struct lockshm_loop *loop, uint32_t index)
+{
+	uint64_t use;
+
+	waits_lock(loop->all);
+	__atomic_store_n(&tend_of(loop->s, index)->loop, loop, __ATOMIC_RELAXED);
+	if (tend_is_lost(loop->s, index, &use))
+		waits_list_loss(loop->all, index);
+	waits_unlock(loop->all);
+	waits_write(loop->all, false);
+}
+
 /* The holds become the caller's, at another address. */
-static void hand_over(struct many *m)
+static void hand_over(struct lockshm_loop *loop, struct many *m)
 {
 	size_t i;
 
@@ -109,6 +122,8 @@ static void hand_over(struct many *m)
 		*h = *hold_of(&m->own[i]);
 		hold_close(h);
 		hold_of(&m->own[i])->magic = 0;
+		if (m->common.flags & LOCKSHM_TELL_LOSS)
+			tell_from_now_on(loop, h->index);
 		if (m->acknowledge && m->status != LOCKSHM_LOCAL_ONLY)
 			(void)lockshm_acknowledge((lockshm_hold_t *)h);
 	}
@@ -151,7 +166,7 @@ int many_go_on(struct wait *w, int status, struct lockshm_report *report)
 	}
 	m->sum.error = report->error;
 	*report = m->sum;
-	hand_over(m);
+	hand_over(w->loop, m);
 	return m->status;
 }
 

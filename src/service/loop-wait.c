@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hold/renewal.h"
 #include "lock/damage.h"
 #include "lock/deadline.h"
 #include "lock/queue.h"
@@ -47,7 +46,6 @@ struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *
 		       struct lockshm_report *report)
 {
 	struct wait *w = calloc(1, sizeof(*w));
-	bool renews = q->flags & LOCKSHM_AUTO_RENEW;
 
 	if (!w)
 		return NULL;
@@ -57,9 +55,8 @@ struct wait *wait_make(struct lockshm_loop *loop, const struct lockshm_request *
 	w->user = user;
 	copy_request(w, q, report);
 	w->spare = calloc(1, sizeof(*w->spare));
-	w->renewal = renews ? malloc(sizeof(*w->renewal)) : NULL;
 	w->lease = q->flags & LOCKSHM_GLOBAL ? wait_make_lease(w) : NULL;
-	if (w->spare && (w->renewal || !renews) && (w->lease || !(q->flags & LOCKSHM_GLOBAL)))
+	if (w->spare && (w->lease || !(q->flags & LOCKSHM_GLOBAL)))
 		return w;
 	wait_free(w);
 	return NULL;
@@ -70,7 +67,6 @@ void wait_free(struct wait *w)
 	if (w->many)
 		many_free(w->many);
 	free(w->lease);
-	free(w->renewal);
 	free(w->spare);
 	free(w);
 }
@@ -152,15 +148,36 @@ static int begin_wait(struct wait *w)
 	return status;
 }
 
+/* How its hold is tended, from the swap on that makes it one.  False = it is not. */
+static bool tend_terms_of(const struct wait *w, struct tend_terms *out)
+{
+	if (!(w->request.flags & LOOP_TENDS))
+		return false;
+	loop_tend_terms(w->loop, &w->request, w->many ? many_hold(w->many) : w->hold, w->user, out);
+	/* Not before all of them are held. */
+	if (w->many)
+		out->loop = NULL;
+	return true;
+}
+
 bool wait_take_grant(struct wait *w)
 {
 	struct lockshm *s = w->loop->s;
 	int64_t ttl = w->request.ttl_ns;
 	int64_t end = ttl == LOCKSHM_FOREVER ? INT64_MAX : deadline_clock(s, ttl) + ttl;
-	bool outside = w->request.flags & ACQUIRE_OUTSIDE;
+	bool outside = w->request.flags & ACQUIRE_OUTSIDE, taken;
+	struct tend_terms terms;
 
-	if (!(outside ? deadline_renew(s, w->index, &w->grant.gen, end) :
-			deadline_enter(s, w->index, &w->grant.gen, end)))
+	if (tend_terms_of(w, &terms)) {
+		w->loop->self->tending = &terms;
+		tend_begin(w->loop->self, w->index, w->grant.gen + 1);
+	}
+	taken = outside ? deadline_renew(s, w->index, &w->grant.gen, end) :
+			  deadline_enter(s, w->index, &w->grant.gen, end);
+	if (w->loop->self->tending && !taken)
+		tend_drop(w->loop->self, w->index);
+	w->loop->self->tending = NULL;
+	if (!taken)
 		return false;
 	w->grant.end = end;
 	store_relaxed((uint64_t *)&s->requests[w->index].granted_ns, (uint64_t)segment_now(s));
@@ -178,6 +195,7 @@ static int submit_once(struct wait *w, const struct lockshm_request *first, stru
 {
 	struct lockshm_error *error = report ? &report->error : NULL;
 	struct lockshm_request q = first ? *first : w->request;
+	struct tend_terms terms;
 	struct acquire a;
 	int err;
 
@@ -198,7 +216,11 @@ static int submit_once(struct wait *w, const struct lockshm_request *first, stru
 	a.begun = w->begun;
 	a.deadline = w->deadline;
 	a.later = true;
+	tend_look_at_free(w->loop->self);
+	if (!w->lease && tend_terms_of(w, &terms))
+		w->loop->self->tending = &terms;
 	err = acquire_try(&a);
+	w->loop->self->tending = NULL;
 	w->index = a.index;
 	w->entry = a.entry;
 	w->grant = a.grant;
@@ -289,11 +311,12 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 	hold_fill(h, w->loop->self, w->index, w->entry, &w->grant, w->key.id.id[0]);
 	loop_set_hold(w->loop, &q, h);
 	q.report = report;
-	if (w->renewal)
-		acquire_renew(w->loop->s, &q, h, w->renewal);
-	w->renewal = NULL;
 	if (w->lease && lease_wait_fill(&w->lease->g, h) != 0)
 		count_event(w->loop->self, COUNT_GLOBAL);
+	if (hold_is_tended(h) && h->host_lease) {
+		store_relaxed(&tend_of(w->loop->s, w->index)->host_lease_word, h->host_lease_word);
+		store_release32(&tend_of(w->loop->s, w->index)->host_lease, h->host_lease);
+	}
 	status = acquire_granted(w->loop->self, &q, h);
 	if (w->lease)
 		status = lease_wait_status(&w->lease->g, &q, status);

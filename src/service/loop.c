@@ -284,6 +284,7 @@ LOCKSHM_EXPORT int lockshm_loop_close(lockshm_loop_t *loop)
 	barge_end(loop->self);
 	loop->magic = 0;
 	waits_lock(loop->all);
+	waits_end_losses(loop->all, loop);
 	participant_end_share(loop->self, loop->all->process);
 	cds_list_del(&loop->of_all);
 	if (loop->place < LOOP_COUNTS)
@@ -314,6 +315,7 @@ int loop_check_hold(struct lockshm_loop *loop, const lockshm_hold_t *hold, struc
 int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
 		       struct lockshm_error *error)
 {
+	struct lockshm_request plain = *q;
 	int err;
 
 	if (!hold)
@@ -321,20 +323,58 @@ int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *
 	err = loop_check_hold(loop, hold, error);
 	if (err)
 		return err;
-	err = acquire_check(q, hold, error);
+	plain.flags &= ~LOCKSHM_TELL_LOSS;
+	err = acquire_check(&plain, hold, error);
 	if (err)
 		return err;
+	if ((q->flags & LOCKSHM_TELL_LOSS) && (q->flags & LOCKSHM_BARGE))
+		return error_set(error, LOCKSHM_INVALID, "LOCKSHM_BARGE is for holds without LOCKSHM_TELL_LOSS");
 	return q->flags & LOCKSHM_GLOBAL ? lease_wait_check(loop->s, q, error) : 0;
 }
 
 void loop_set_hold(const struct lockshm_loop *loop, const struct lockshm_request *q, struct hold *h)
 {
+	if (q->flags & LOOP_TENDS) {
+		hold_set_tended(h);
+		tend_scan_in_time(loop->s, segment_now_at_most(loop->s), loop_tend_ttl(q), q->flags & LOCKSHM_TELL_LOSS);
+		return;
+	}
 	hold_set_of_process(h);
 	if (!(q->flags & LOCKSHM_BARGE))
 		return;
 	hold_open(h);
 	h->loop = loop->number;
 	hold_close(h);
+}
+
+void loop_tend_terms(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+		     struct tend_terms *out)
+{
+	bool tells = q->flags & LOCKSHM_TELL_LOSS;
+
+	*out = (struct tend_terms){ hold, user, tells ? loop : NULL, loop_tend_ttl(q), q->max_hold_ns, tells };
+}
+
+/* The fast path.  @q: its ttl is the first one; @plain: but for LOOP_TENDS. */
+static ALWAYS_INLINE int acquire_tended(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold,
+					void *user, bool plain)
+{
+	struct tend_terms terms;
+	int status;
+
+	tend_look_at_free(loop->self);
+	if (q->flags & LOOP_TENDS) {
+		loop_tend_terms(loop, q, hold, user, &terms);
+		loop->self->tending = &terms;
+	}
+	status = plain ? take_free(loop->self, q, NULL, hold_of(hold), true, true) :
+			 acquire_if_free(loop->self, q, NULL, hold_of(hold));
+	loop->self->tending = NULL;
+	if (status != NOT_TAKEN) {
+		loop->self->free_request = hold_of(hold)->index;
+		loop_set_hold(loop, q, hold_of(hold));
+	}
+	return status;
 }
 
 /* @q: checked.  @report: the caller's, for the outcome. */
@@ -349,13 +389,11 @@ static int acquire(struct lockshm_loop *loop, const struct lockshm_request *q, l
 
 	if (q->flags & LOCKSHM_BARGE)
 		barge_take(loop->self, loop->number);
-	if (!(q->flags & (LOCKSHM_AUTO_RENEW | LOCKSHM_GLOBAL)))
-		status = acquire_if_free(loop->self, q, NULL, h);
-	if (status != NOT_TAKEN) {
-		loop_set_hold(loop, q, h);
-		return status;
-	}
 	first.ttl_ns = request_first_ttl(q);
+	if (!(q->flags & LOCKSHM_GLOBAL))
+		status = acquire_tended(loop, &first, hold, user, false);
+	if (status != NOT_TAKEN)
+		return status;
 	w = wait_make(loop, &first, hold, user, report);
 	if (!w)
 		return error_system(error, LOCKSHM_NO_MEMORY, ENOMEM, "no memory for a wait");
@@ -421,6 +459,31 @@ static __attribute__((noinline)) int acquire_careful(struct lockshm_loop *loop, 
 	return acquire_own_sizes(loop, &q, hold, user, q.report);
 }
 
+/* Plain but for the flags of a tended hold, and without a bound on renewing. */
+static bool is_plain_tended(const struct lockshm_request *q)
+{
+	unsigned flags;
+
+	if (q->size != sizeof(*q))
+		return false;
+	flags = q->flags & LOOP_TENDS;
+	if (flags == 0 || !request_is_plain_but(q, flags) || q->max_hold_ns != 0)
+		return false;
+	return !(flags & LOCKSHM_AUTO_RENEW) || (q->ttl_ns >= LOCKSHM_AUTO_RENEW_TTL_MIN && q->ttl_ns != LOCKSHM_FOREVER);
+}
+
+/* Off the straight line, which keeps that short. */
+static __attribute__((noinline)) int acquire_not_plain(struct lockshm_loop *loop, const struct lockshm_request *request,
+							lockshm_hold_t *hold, void *user)
+{
+	int status = NOT_TAKEN;
+
+	if (likely(!loop_check(loop)) && likely(request != NULL) && likely(hold != NULL) &&
+	    likely(hold_of(hold)->magic == 0) && is_plain_tended(request))
+		status = acquire_tended(loop, request, hold, user, true);
+	return likely(status != NOT_TAKEN) ? status : acquire_careful(loop, request, hold, user);
+}
+
 LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request,
 					lockshm_hold_t *hold, void *user)
 {
@@ -429,8 +492,10 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 
 	if (unlikely(loop_check(loop)) || unlikely(!request) || unlikely(!h) || unlikely(h->magic != 0) ||
 	    unlikely(!request_is_plain(request)))
-		return acquire_careful(loop, request, hold, user);
-	status = take_free(loop->self, request, NULL, h, true);
+		return acquire_not_plain(loop, request, hold, user);
+	if (unlikely(loop->self->tended))
+		tend_look_at_free(loop->self);
+	status = take_free(loop->self, request, NULL, h, true, false);
 	if (unlikely(status == NOT_TAKEN))
 		return acquire_careful(loop, request, hold, user);
 	/* Most likely released by the next time, by a thread that leaves no trace of that here. */
@@ -441,34 +506,82 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 
 /* ---------------------------------------------------------------- collect */
 
-static bool has_decided(struct lockshm_loop *loop)
+static bool has_outcome(struct lockshm_loop *loop)
 {
 	bool any;
 
 	waits_lock(loop->all);
-	any = !cds_list_empty(&loop->decided);
+	any = loop_has_outcome(loop);
 	waits_unlock(loop->all);
 	return any;
 }
 
-/* The own descriptor is readable while there is one: it is emptied with the last, and written to if another came. */
-static struct wait *take_decided(struct lockshm_loop *loop)
+/* One of the records whose hold may be lost; 0 = none.  The lock held. */
+static uint32_t take_lost(struct lockshm_loop *loop)
 {
-	struct wait *w = NULL;
+	uint32_t index = loop->lost;
+	struct tend *t = tend_of(loop->s, index);
+
+	if (index == 0)
+		return 0;
+	loop->lost = t->next;
+	t->listed = false;
+	return index;
+}
+
+/*
+ * A decided wait, or a record whose hold may be lost.  The own descriptor is readable while there is one: it is emptied
+ * with the last, and written to if another came.  False = none.
+ */
+static bool take_outcome(struct lockshm_loop *loop, struct wait **w, uint32_t *lost)
+{
 	bool last;
 
+	*w = NULL;
+	*lost = 0;
 	waits_lock(loop->all);
 	if (!cds_list_empty(&loop->decided)) {
-		w = cds_list_first_entry(&loop->decided, struct wait, of_loop);
-		waits_remove(loop->all, w);
+		*w = cds_list_first_entry(&loop->decided, struct wait, of_loop);
+		waits_remove(loop->all, *w);
+	} else {
+		*lost = take_lost(loop);
 	}
-	last = cds_list_empty(&loop->decided);
+	last = !loop_has_outcome(loop);
 	if (last)
 		__atomic_store_n(&loop->told, 0, __ATOMIC_RELEASE);
 	waits_unlock(loop->all);
-	if (last && empty_descriptor(loop) && has_decided(loop))
+	if (last && empty_descriptor(loop) && has_outcome(loop))
 		loop_write(loop);
-	return w;
+	return *w || *lost;
+}
+
+/* Its host lease is lost, and the bridge has not ended it: as a release does that.  Only this thread fills the record. */
+static void end_local(struct lockshm *s, uint32_t index)
+{
+	struct shm_request *r = &s->requests[index];
+	uint64_t w = load_acquire(&r->word);
+
+	while (word_holds(w))
+		if (cas(&r->word, &w, word_with_state(w, REQUEST_EXPIRED))) {
+			(void)queue_advance_tail(s, &s->entries[load_relaxed32(&r->entry)]);
+			return;
+		}
+}
+
+/* Looked at again here: a release, or a new use of the record, drops it.  The swap is that against a release at the same
+ * moment. */
+static bool collect_loss(struct lockshm_loop *loop, uint32_t index, struct lockshm_outcome *out)
+{
+	struct tend *t = tend_of(loop->s, index);
+	uint64_t use;
+
+	if (t->loop != loop || !tend_is_lost(loop->s, index, &use))
+		return false;
+	*out = (struct lockshm_outcome){ sizeof(*out), LOCKSHM_LOST, t->hold, t->user, NULL };
+	if (!cas_from(&t->use, use, 0))
+		return false;
+	end_local(loop->s, index);
+	return true;
 }
 
 /* The end of @w, which is freed. */
@@ -505,14 +618,15 @@ LOCKSHM_EXPORT int lockshm_loop_next(lockshm_loop_t *loop, struct lockshm_outcom
 {
 	struct lockshm_outcome own;
 	struct wait *w;
+	uint32_t lost;
 	int err = loop_check(loop);
 
 	if (err)
 		return err;
 	if (!outcome || !sized_good(outcome, OUTCOME_SIZE_0_1))
 		return LOCKSHM_INVALID;
-	while ((w = take_decided(loop)) != NULL) {
-		if (!collect(w, &own))
+	while (take_outcome(loop, &w, &lost)) {
+		if (w ? !collect(w, &own) : !collect_loss(loop, lost, &own))
 			continue;
 		sized_out(outcome, &own, sizeof(own));
 		return 1;

@@ -3,6 +3,7 @@
 #ifndef LOCKSHM_SERVICE_LOOP_H
 #define LOCKSHM_SERVICE_LOOP_H
 
+#include "service/tend.h"
 #include "service/waits.h"
 
 /* 0, or LOCKSHM_INVALID (no loop), or LOCKSHM_NOT_HELD (the parent's). */
@@ -14,6 +15,18 @@ MUST_CHECK int loop_check_hold(struct lockshm_loop *loop, const lockshm_hold_t *
 /* As acquire_check(), for a loop, and is @hold awaited? */
 MUST_CHECK int loop_check_request(struct lockshm_loop *loop, const struct lockshm_request *q, const lockshm_hold_t *hold,
 				  struct lockshm_error *error);
+
+#define LOOP_TENDS (LOCKSHM_AUTO_RENEW | LOCKSHM_TELL_LOSS)
+
+/* The checked @q has its first ttl. */
+static inline int64_t loop_tend_ttl(const struct lockshm_request *q)
+{
+	return q->flags & LOCKSHM_AUTO_RENEW ? q->ttl_ns : 0;
+}
+
+/* How the service thread tends @hold; of a request that has LOOP_TENDS. */
+void loop_tend_terms(struct lockshm_loop *loop, const struct lockshm_request *q, lockshm_hold_t *hold, void *user,
+		     struct tend_terms *out);
 
 /* @h was filled for @loop: it is the process', and may leave its barge window to the loop. */
 void loop_set_hold(const struct lockshm_loop *loop, const struct lockshm_request *q, struct hold *h);
@@ -81,5 +94,7 @@ MUST_CHECK int many_go_on(struct wait *w, int status, struct lockshm_report *rep
 /* Release what it has so far. */
 void many_undo(struct many *m);
 void many_free(struct many *m);
+/* The caller's hold for the lock that is taken now. */
+lockshm_hold_t *many_hold(const struct many *m);
 
 #endif

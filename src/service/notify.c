@@ -27,7 +27,7 @@ int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *
 	uint64_t w = load_acquire(word);
 	int64_t left;
 
-	if (word_gen(w) != r->gen || !word_holds(w) ||
+	if (!word_holds(w) || (word_gen(w) != r->gen && !(s->tends && load_acquire(&tend_of(s, r->index)->use) == r->hold_gen)) ||
 	    (l && !host_lease_holds(s, r->host_lease - 1, r->host_lease_word))) {
 		r->lost = true;
 		return INT64_MAX;

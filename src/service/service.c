@@ -15,6 +15,7 @@
 
 #include "lock/participant.h"
 #include "service/barrier.h"
+#include "service/tend.h"
 #include "service/waits.h"
 #include "sys/error.h"
 #include "sys/min.h"
@@ -111,6 +112,7 @@ static bool serve(struct service *sv)
 		join(sv);
 	stop = sv->stop;
 	next = min64(next, sv->register_at);
+	next = min64(next, service_tend(sv->s));
 	next = min64(next, service_renew(sv->s, &sv->renewals, watches, &n));
 	sv->renewals.sleeps_until = next;
 	pthread_mutex_unlock(&sv->renewals.lock);

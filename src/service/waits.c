@@ -16,11 +16,13 @@ int waits_make(struct lockshm *s)
 {
 	struct waits *all = calloc(1, sizeof(*all) + s->n_owners * sizeof(all->owners[0]));
 	struct barge_place *place = calloc(1, sizeof(*place));
+	struct tends *tends = tends_make(s);
 	size_t i;
 
-	if (!all || !place) {
+	if (!all || !place || !tends) {
 		free(all);
 		free(place);
+		free(tends);
 		return LOCKSHM_NO_MEMORY;
 	}
 	pthread_mutex_init(&all->lock, NULL);
@@ -40,6 +42,7 @@ int waits_make(struct lockshm *s)
 	/* The owners' lists are made when they are used: most pages of this array stay untouched. */
 	place->process.segment = s;
 	__atomic_store_n(&s->barge_place, place, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->tends, tends, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->waits, all, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->look_at_wait, waits_look_at, __ATOMIC_RELEASE);
 	return 0;
@@ -71,9 +74,11 @@ void waits_forget(struct lockshm *s, bool consistent)
 {
 	if (consistent) {
 		free(s->waits);
+		free(s->tends);
 		free(s->barge_place);
 	}
 	s->waits = NULL;
+	s->tends = NULL;
 	s->barge_place = NULL;
 	s->look_at_wait = NULL;
 }
@@ -407,9 +412,54 @@ void waits_decide(struct waits *all, struct wait *w, int status)
 	leave(all, w);
 	w->status = status;
 	cds_list_del(&w->of_loop);
-	if (cds_list_empty(&loop->decided))
+	if (!loop_has_outcome(loop))
 		to_be_told(all, loop);
 	cds_list_add_tail(&w->of_loop, &loop->decided);
+}
+
+void waits_list_loss(struct waits *all, uint32_t index)
+{
+	struct tend *t = tend_of(all->s, index);
+	struct lockshm_loop *loop = __atomic_load_n(&t->loop, __ATOMIC_RELAXED);
+
+	if (!loop || t->listed)
+		return;
+	if (!loop_has_outcome(loop))
+		to_be_told(all, loop);
+	t->listed = true;
+	t->next = loop->lost;
+	loop->lost = index;
+}
+
+void waits_tell_loss(struct lockshm *s, uint32_t index)
+{
+	struct waits *all = s->waits;
+
+	waits_lock(all);
+	waits_list_loss(all, index);
+	/* The service thread has written for this turn. */
+	if (!cds_list_empty(&all->to_write))
+		waits_ring(all);
+	waits_unlock(all);
+}
+
+void waits_end_losses(struct waits *all, struct lockshm_loop *loop)
+{
+	uint32_t i, index, n = load_acquire32(&all->s->tends->n_known);
+	struct tend *t;
+
+	for (; loop->lost; loop->lost = t->next) {
+		t = tend_of(all->s, loop->lost);
+		t->listed = false;
+	}
+	for (i = 0; i < n; i++) {
+		index = load_acquire32(&all->s->tends->known[i]);
+		t = index ? tend_of(all->s, index) : NULL;
+		if (!t || t->loop != loop)
+			continue;
+		__atomic_store_n(&t->loop, NULL, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->tells, false, __ATOMIC_RELAXED);
+	}
 }
 
 void waits_tell_again(struct waits *all)
@@ -417,7 +467,7 @@ void waits_tell_again(struct waits *all)
 	struct lockshm_loop *loop;
 
 	cds_list_for_each_entry(loop, &all->loops, of_all)
-		if (!cds_list_empty(&loop->decided) && !__atomic_load_n(&loop->told, __ATOMIC_ACQUIRE))
+		if (loop_has_outcome(loop) && !__atomic_load_n(&loop->told, __ATOMIC_ACQUIRE))
 			to_be_told(all, loop);
 }
 

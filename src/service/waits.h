@@ -31,6 +31,7 @@
 #include "global/lease-wait.h"
 #include "hold/acquire.h"
 #include "lock/doorbell.h"
+#include "lock/tend.h"
 #include "lock/wait.h"
 #include "sys/timers.h"
 
@@ -39,7 +40,6 @@
 #define LINES_A_TICK 1024	/* with more lines than this each is checked less often */
 
 struct many;
-struct renewal;
 
 struct line {
 	struct cds_list_head near;
@@ -87,7 +87,6 @@ struct wait {
 	void *user;
 	struct many *many;	      /* it is for one key of several; NULL = for one key */
 	struct wait_lease *lease;     /* NULL = its key is of this host only */
-	struct renewal *renewal;      /* for LOCKSHM_AUTO_RENEW, made in advance */
 	struct lockshm_blocker blocker;
 	bool collected;		      /* a call of lockshm_loop_next() has taken it, once at least */
 	struct line *spare;	      /* made in advance, for a key without a line */
@@ -141,6 +140,7 @@ struct lockshm_loop {
 	struct cds_list_head of_all;
 	struct cds_list_head waiting;
 	struct cds_list_head decided;
+	uint32_t lost;		       /* records whose tended hold may be lost, see lock/tend.h; 0 = none */
 	struct cds_list_head to_write; /* its descriptor is to be written to */
 	unsigned refs;		       /* its thread, and each thread that is about to write */
 	uint32_t place;		       /* where it counts */
@@ -150,6 +150,11 @@ struct lockshm_loop {
 	uint32_t told;		       /* the descriptor has been written to since the list was empty */
 	enum descriptor_kind kind;
 };
+
+static inline bool loop_has_outcome(const struct lockshm_loop *loop)
+{
+	return loop->lost != 0 || loop->decided.next != &loop->decided;
+}
 
 /* The last time of a self-check up to @ns from @now, @ns not less than a tick: all lines have theirs at the same moments. */
 static inline int64_t waits_tick(int64_t now, int64_t ns)
@@ -206,6 +211,12 @@ void waits_decide(struct waits *all, struct wait *w, int status);
 /* How its word decides @w; LOCKSHM_PENDING = not yet. */
 int waits_outcome(const struct lockshm *s, const struct wait *w);
 
+/* The tended hold of record @index may be lost: its loop looks. */
+void waits_list_loss(struct waits *all, uint32_t index);
+
+/* @loop ends: of its holds none is told any more. */
+void waits_end_losses(struct waits *all, struct lockshm_loop *loop);
+
 /* Write for decisions that are a tick old and in no descriptor yet: the thread that was to do it may be delayed. */
 void waits_tell_again(struct waits *all);
 
@@ -228,6 +239,9 @@ void line_set_view(struct waits *all, struct line *line, const struct wait_view 
 void line_drop_if_empty(struct waits *all, struct line *line);
 
 /* ---------------------------------------------------------------- the lock not held */
+
+/* waits_list_loss() by the service thread, after it has written to descriptors. */
+void waits_tell_loss(struct lockshm *s, uint32_t index);
 
 /* Write to the descriptors of the loops that waits were decided for; @any: pipes too, which only the service thread
  * may. */

@@ -22,6 +22,7 @@
 #define S LOCKSHM_SHARED
 
 static lockshm_loop_t *loop;
+static unsigned also; /* flags of its requests */
 
 /* ---------------------------------------------------------------- the victim */
 
@@ -32,7 +33,7 @@ static struct lockshm_request wanted(const struct scene *s)
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;
 	request.tag = "victim";
-	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST : 0;
+	request.flags = (s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST : 0) | also;
 	return request;
 }
 
@@ -74,6 +75,25 @@ int loop_knows_the_key(const struct scene *s)
 
 	victim_inside(s, 0, 0);
 	return code < 0 ? code : lockshm_release(&victim_holds[0], 0);
+}
+
+/* The same with holds that the service thread tends. */
+int holds_tended(const struct scene *s)
+{
+	also = LOCKSHM_TELL_LOSS;
+	return holds_by_loop(s);
+}
+
+int tended_knows_the_key(const struct scene *s)
+{
+	also = LOCKSHM_TELL_LOSS;
+	return loop_knows_the_key(s);
+}
+
+int waits_to_be_tended(const struct scene *s)
+{
+	also = LOCKSHM_TELL_LOSS;
+	return waits_in_loop(s);
 }
 
 /* The key is held, unless a short lease is over already on a slow machine: then the victim has been inside. */

@@ -12,6 +12,7 @@ tests_of_units += \
 	%D%/test-loop-lease \
 	%D%/test-loop-life \
 	%D%/test-loop-line \
+	%D%/test-loop-loss \
 	%D%/test-loop-many \
 	%D%/test-loop-race \
 	%D%/test-renewal \
