@@ -1524,6 +1524,28 @@ int lockshm_acknowledge_of(lockshm_t *segment, uint64_t id, uint64_t token);
  */
 int lockshm_sweep(lockshm_t *segment, size_t *freed);
 
+/** Room for the longest sentence of lockshm_explain(), with its closing NUL. */
+#define LOCKSHM_EXPLAIN_MAX 512
+
+/**
+ * lockshm_explain - a report in one sentence
+ * @report:     of a call, whatever it returned; or one with a blocker or a damage mark alone, all else 0
+ * @timeout_ns: of the request; used with LOCKSHM_TIMEOUT only
+ * @text:       [out] the sentence, without the key and without a period; printable ASCII, another byte is '?'
+ * @size:       bytes at @text, which gets what fits and a closing NUL; LOCKSHM_EXPLAIN_MAX is enough
+ *
+ * Not granted: "not granted in 5 s: held exclusive by pid 4711 (job) 'nightly' for 12.3 s", with the name of the thread
+ * and the tag; with LOCKSHM_BUSY "not free: held ...".  Another failure, or if it is not known what was in the way: the
+ * message of the error.  A blocker alone: its part of that sentence.  A request that was granted, or a mark alone: "an
+ * earlier holder died inside: pid 4711 'nightly', 2.5 s ago, token 7; what the lock protects may be torn", or nothing if
+ * there is no mark.  Does not block.
+ *
+ * Return: 0; LOCKSHM_INVALID (@report or @text is NULL, @size is 0, or the size of the report is wrong).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_explain(const struct lockshm_report *report, int64_t timeout_ns, char *text, size_t size);
+
 /**
  * lockshm_strerror - a sentence for a code
  * @code: enum lockshm_code, or any number

@@ -5,6 +5,7 @@ liblockshm_internal_la_SOURCES += \
 	%D%/acquire-many.c \
 	%D%/acquire.c \
 	%D%/acquire.h \
+	%D%/explain.c \
 	%D%/lifecycle.c \
 	%D%/list-keys.c \
 	%D%/list.c \

@@ -3,11 +3,10 @@
  * blocker.c - what a request waits for, in one phrase
  *
  * A message that a lock was not obtained is often read when its holder has gone: so the message names it, from the report
- * of the call.  A key of other hosts has no holder here; then the message of the library has to do.
+ * of the call, in the words of the library.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lockctl/lockctl.h"
 
@@ -17,71 +16,37 @@ static uint64_t number_of(const struct lockshm_blocker *blocker)
 	return blocker->token ? blocker->token : blocker->ticket;
 }
 
-/** Its owner is not kept, but the tag is. */
-static char *describe_cooldown(const struct lockshm_blocker *blocker)
+/** What an operator needs in addition, to end it or to wait for its end. */
+static char *format_terms(const struct lockshm_blocker *blocker)
 {
-	char *age = format_duration(blocker->age_ns), *left = format_duration(blocker->expires_in_ns);
-	char *tag = visible(blocker->tag, strnlen(blocker->tag, LOCKSHM_TAG_MAX));
-	char *text = format_text("cooling down: taken %s ago%s%s%s, token %" PRIu64 ", free in %s", age, *tag ? " by (" : "", tag,
-				 *tag ? ")" : "", number_of(blocker), left);
+	char *left, *text;
 
-	free(age);
-	free(left);
-	free(tag);
-	return text;
-}
-
-/** "by pid 12 (tag), token 7, thread worker, for 4.2 s". */
-static char *describe_owner(const struct lockshm_blocker *blocker)
-{
-	char *owner = format_owner(blocker->pid, blocker->tid, blocker->tag, true);
-	char *age = format_duration(blocker->age_ns);
-	char *name = visible(blocker->name, strnlen(blocker->name, sizeof(blocker->name)));
-	char *text = format_text("by pid %s, token %" PRIu64 "%s%s, for %s", owner, number_of(blocker),
-				 *name ? ", thread " : "", name, age);
-
-	free(owner);
-	free(age);
-	free(name);
-	return text;
-}
-
-static char *describe_holder(const struct lockshm_blocker *blocker)
-{
-	const char *how = blocker->mode == LOCKSHM_EXCLUSIVE ? "exclusively" : "shared";
-	bool strict = blocker->expires_in_ns == LOCKSHM_FOREVER;
-	char *owner = describe_owner(blocker), *left = format_duration(blocker->expires_in_ns);
-	char *text = format_text("held %s %s; %s%s", how, owner,
-				 strict ? "no lease ends it" : "unless renewed its lease ends in ", strict ? "" : left);
-
-	free(owner);
+	if (blocker->state != LOCKSHM_HOLDING)
+		return format_text("%s", "");
+	left = format_duration(blocker->expires_in_ns);
+	text = blocker->expires_in_ns == LOCKSHM_FOREVER ?
+		       format_text("; token %" PRIu64 ", no lease ends it", number_of(blocker)) :
+		       format_text("; token %" PRIu64 ", unless renewed its lease ends in %s", number_of(blocker), left);
 	free(left);
 	return text;
 }
 
-static char *describe_waiter(const struct lockshm_blocker *blocker)
+char *format_report(const struct lockshm_report *report, int64_t timeout_ns)
 {
-	char *owner = describe_owner(blocker);
-	char *text = format_text("awaited %s", owner);
+	char sentence[LOCKSHM_EXPLAIN_MAX] = "", *terms = format_terms(&report->blocker), *text;
 
-	free(owner);
+	(void)lockshm_explain(report, timeout_ns, sentence, sizeof(sentence));
+	text = format_text("%s%s", sentence, report->blocker.state ? terms : "");
+	free(terms);
 	return text;
 }
 
-char *format_blocker(const struct lockshm_blocker *blocker)
+char *format_blocker(const struct lockshm_report *report)
 {
-	switch (blocker->state) {
-	case LOCKSHM_HOLDING:
-		return describe_holder(blocker);
-	case LOCKSHM_WAITING:
-		return describe_waiter(blocker);
-	case LOCKSHM_COOLING:
-		return describe_cooldown(blocker);
-	case LOCKSHM_BARGEABLE:
-		return format_text("released, bargeable");
-	default:
-		return NULL;
-	}
+	struct lockshm_report alone = LOCKSHM_REPORT_INIT;
+
+	alone.blocker = report->blocker;
+	return report->blocker.state ? format_report(&alone, 0) : format_report(report, 0);
 }
 
 /** The first exclusive request that waits; to be freed; NULL = none. */

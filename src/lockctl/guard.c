@@ -49,19 +49,18 @@ static const char *nested_text(const struct lockshm_blocker *blocker)
 }
 
 /** A try or a wait that ended without the lock. */
-static int conflict(const struct guard *guard, lockshm_t *segment, int code)
+static int conflict(const struct guard *guard, lockshm_t *segment)
 {
-	const char *text = *guard->report.error.message ? guard->report.error.message : lockshm_strerror(code);
-	char *blocker = format_blocker(&guard->report.blocker);
+	char *text = guard->every_ns ? format_blocker(&guard->report) :
+				       format_report(&guard->report, guard->request.timeout_ns);
 	char *ahead = format_writer_ahead(segment, &guard->request);
 	const char *nested = nested_text(&guard->report.blocker);
 
 	if (guard->every_ns)
-		message("'%s' skipped: %s", guard->shown, blocker ? blocker : text);
+		message("'%s' skipped: %s", guard->shown, text);
 	else
-		message("'%s' not obtained: %s%s%s%s%s", guard->shown, text, blocker ? ": " : "",
-			blocker ? blocker : "", ahead, *nested ? nested : "; -w waits longer");
-	free(blocker);
+		message("'%s' not obtained: %s%s%s", guard->shown, text, ahead, *nested ? nested : "; -w waits longer");
+	free(text);
 	free(ahead);
 	return guard->conflict_status;
 }
@@ -82,7 +81,7 @@ static int not_acquired(const struct guard *guard, lockshm_t *segment, int code)
 	if (code == LOCKSHM_CANCELLED && signals_caught())
 		return EXIT_BY_SIGNAL + signals_caught();
 	if (code == LOCKSHM_TIMEOUT || code == LOCKSHM_BUSY)
-		return conflict(guard, segment, code);
+		return conflict(guard, segment);
 	return failed(code, &guard->report.error);
 }
 
@@ -93,8 +92,8 @@ static void announce_wait(const struct guard *guard)
 
 	if (!*nested && !guard->announce)
 		return;
-	blocker = format_blocker(&guard->report.blocker);
-	message("'%s': waits: %s%s", guard->shown, blocker ? blocker : guard->report.error.message, nested);
+	blocker = format_blocker(&guard->report);
+	message("'%s': waits: %s%s", guard->shown, blocker, nested);
 	free(blocker);
 }
 

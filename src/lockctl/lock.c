@@ -325,23 +325,10 @@ void request_row(struct table *table, const struct lock *lock, size_t i)
 
 char *format_previous(const struct lockshm_previous *previous)
 {
-	static const char *const died[] = { "an earlier holder died inside", "what the lock protects may be torn" };
-	static const char *const expired[] = { "an earlier holder overran its lease or was ended by an operator",
-					       "it may still be working" };
-	const char *const *words = previous->status == LOCKSHM_OWNER_DIED ? died : expired;
-	char *age = format_duration(previous->age_ns);
-	char *owner = previous->pid ? format_owner(previous->pid, previous->tid, previous->tag, true) :
-				      format_text("no longer known");
-	char *tag = visible(previous->tag, strnlen(previous->tag, sizeof(previous->tag)));
-	char *text = previous->pid || !strchr(tag, '@') ?
-			     format_text("%s: pid %s, %s ago, token %" PRIu64 "; %s", words[0], owner, age,
-					 previous->token, words[1]) :
-			     format_text("%s: %s, token %" PRIu64 "; %s", words[0], tag, previous->token, words[1]);
+	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
-	free(tag);
-	free(owner);
-	free(age);
-	return text;
+	report.previous = *previous;
+	return format_report(&report, 0);
 }
 
 static void requests_human(FILE *out, const struct request *requests, size_t n)

@@ -233,8 +233,10 @@ int guard_release(struct guard *guard, int64_t cooldown_ns, int status);
 
 /* --- lockctl/blocker.c: what a request waits for ------------------------------------------------------- */
 
-/** "held exclusively by pid 4711 (job), token 7, thread worker, for 2.0 s; ...", to be freed; NULL = not known here. */
-char *format_blocker(const struct lockshm_blocker *blocker);
+/** The sentence of lockshm_explain(), and of a holder what an operator needs in addition; to be freed. */
+char *format_report(const struct lockshm_report *report, int64_t timeout_ns);
+/** The same without "not free: ". */
+char *format_blocker(const struct lockshm_report *report);
 /** What follows that, to be freed: the writer that a reader behind readers waits for, as it is now; else "". */
 char *format_writer_ahead(lockshm_t *segment, const struct lockshm_request *request);
 

@@ -27,7 +27,8 @@ held key || fail "not held"
 equal tag "$(field 11 holder key)" "$sh"
 expect 3 lockctl run "$seg" key -w 0 -- true
 says stderr "'key' not obtained: "
-says stderr "held exclusively by pid $(field 5 holder key) ($sh), token "
+says stderr "held exclusive by pid $(field 5 holder key) ("
+says stderr ") '$sh' for "
 start "$LOCKCTL" run "$seg" key -w inf -- true
 waiter=$pid
 eventually waiters key 1
@@ -102,7 +103,7 @@ grep -q "lockctl: hold $seg: 'key' was lost, token .*; the script gets SIGTERM" 
 start "$LOCKCTL" run "$seg" key -- sleep 100
 eventually held key
 expect 3 $sh -c '"$LOCKCTL" hold "$seg" key --fd 9 -w 0 9>/dev/null'
-says stderr "held exclusively by pid $(keeper "$pid") (sleep)"
+says stderr "held exclusive by pid $(keeper "$pid") (lockshm-keeper) 'sleep' for "
 expect 75 $sh -c '"$LOCKCTL" hold "$seg" key --fd 9 -w 20ms -E 75 9>/dev/null'
 for sig in TERM KILL; do
 	start "$LOCKCTL" hold "$seg" key --fd 9 -w inf 9>/dev/null

@@ -42,7 +42,7 @@ for letter in '\303\244' '\342\202\254' '\360\237\230\200' '\200\200\200\200'; d
 		expect 0 lockctl release "$seg" --id "$id" --token "$token"
 		expect 0 lockctl ack "$seg" --id "$id"
 		says stdout "cleared: an earlier holder overran its lease or was ended by an operator: "
-		says stdout "($tag)"
+		says stdout "'$tag'"
 		expect 0 lockctl ack "$seg" --id "#$id"
 		equal ack "$(cat "$dir/stdout")" "no damage mark"
 	done <"$dir/list"

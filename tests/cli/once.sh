@@ -14,7 +14,7 @@ equal runs "$(runs)" 1
 
 # Skipped: 0, and a message with who ran it, the time since then and to the next one.
 expect 0 lockctl once "$seg" job --every 1h -- sh -c "$job" "$dir/ran"
-grep -Eq "^lockctl: once $seg: 'job' skipped: cooling down: taken [0-9.]+ (us|ms|s|min) ago by \\(sh\\), token $(field 8 cooling job), free in 6?[0-9]+\.[0-9] min$" \
+grep -Eq "^lockctl: once $seg: 'job' skipped: cooling down for another (59|60) min, taken [0-9.]+ s ago by 'sh'$" \
 	"$dir/stderr" || fail "message of a skipped run"
 expect 75 lockctl once "$seg" job --every 1h -E 75 -- sh -c "$job" "$dir/ran"
 equal runs "$(runs)" 1
@@ -24,7 +24,7 @@ says stdout "cooling down (sh)"
 expect 75 lockctl once "$seg" job --every 1ms -E 75 -- sh -c "$job" "$dir/ran"
 expect 3 lockctl run "$seg" job -w 0 -- true
 says stderr "'job' not obtained: "
-says stderr "cooling down: taken "
+says stderr "cooling down for another "
 expect 0 lockctl once "$seg" other --every 1h -c "echo other >>'$dir/other'"
 [ -s "$dir/other" ] || fail "-c did not run"
 
@@ -32,7 +32,8 @@ expect 0 lockctl once "$seg" other --every 1h -c "echo other >>'$dir/other'"
 start "$LOCKCTL" once "$seg" long --every 1h --tag nightly -- sleep 100
 eventually held long
 expect 0 lockctl once "$seg" long --every 1h -- sh -c "$job" "$dir/ran"
-says stderr "'long' skipped: held exclusively by pid $(keeper "$pid") (nightly), token $(field 8 holder long), thread lockshm-keeper, for "
+says stderr "'long' skipped: held exclusive by pid $(keeper "$pid") (lockshm-keeper) 'nightly' for "
+says stderr "; token $(field 8 holder long), "
 equal runs "$(runs)" 1
 
 # A killed run does not count: the next call runs.

@@ -33,7 +33,7 @@ ended "$pid" 4
 # Its command may still be running.
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder overran its lease or was ended by an operator: "
-says stdout "pid $keeper (sleep), "
+says stdout "pid $keeper 'sleep', "
 says stdout " ago, token $token"
 
 # ack: no damage mark, then one, then none again.
@@ -52,14 +52,14 @@ equal swept "$(cat "$dir/stdout")" 0
 expect 0 lockctl show "$seg" key --porcelain
 grep -Eqx "$(echo "lock key 3 - 0 0 OWNER_DIED $keeper $keeper [0-9]+ $token victim [0-9a-f]{16}" | tr ' ' '\t')" "$dir/stdout" || fail "mark"
 expect 0 lockctl show "$seg" key
-says stdout "damage   an earlier holder died inside: pid $keeper (victim), "
+says stdout "damage   an earlier holder died inside: pid $keeper 'victim', "
 says stdout "lockctl ack clears the mark"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
 equal damaged "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
-says stdout "cleared: an earlier holder died inside: pid $keeper (victim), "
+says stdout "cleared: an earlier holder died inside: pid $keeper 'victim', "
 says stdout " ago, token $token"
 expect 0 lockctl ack "$seg" key
 equal ack "$(cat "$dir/stdout")" "no damage mark"

@@ -50,7 +50,7 @@ lock_environment --robust
 lines 5
 says stdout LOCKSHM_STATUS=OWNER_DIED
 says stdout "LOCKSHM_PREVIOUS_PID=$victim"
-says stderr "lockctl: run $seg: 'key': an earlier holder died inside: pid $victim (victim), "
+says stderr "lockctl: run $seg: 'key': an earlier holder died inside: pid $victim 'victim', "
 says stderr "token $token; what the lock protects may be torn (the damage mark stays: lockctl ack clears it)"
 equal mark "$mark" OWNER_DIED
 expect 5 lockctl run "$seg" key --robust -- sh -c '[ "$LOCKSHM_STATUS" = OK ] || exit 5'
@@ -58,7 +58,7 @@ expect 5 lockctl run "$seg" key --robust -- sh -c '[ "$LOCKSHM_STATUS" = OK ] ||
 lock_environment
 lines 4
 says stdout LOCKSHM_STATUS=OK
-says stderr "an earlier holder died inside: pid $victim (victim)"
+says stderr "an earlier holder died inside: pid $victim 'victim'"
 equal mark "$mark" OWNER_DIED
 lock_environment --robust --acknowledge
 says stdout LOCKSHM_STATUS=OWNER_DIED
@@ -76,7 +76,7 @@ lock_environment --robust
 says stdout LOCKSHM_STATUS=OWNER_DIED
 says stderr "lockctl ack clears it"
 expect 0 lockctl ack "$seg" key
-says stdout "cleared: an earlier holder died inside: pid $victim (victim), "
+says stdout "cleared: an earlier holder died inside: pid $victim 'victim', "
 lock_environment --robust
 says stdout LOCKSHM_STATUS=OK
 

@@ -88,8 +88,8 @@ holder=$pid
 eventually held key
 expect 3 lockctl run "$seg" key -w 0 -- touch "$dir/ran"
 says stderr "lockctl: run $seg: 'key' not obtained: "
-says stderr ": held exclusively by pid $(keeper "$holder") (sleep), token $(field 8 holder key), thread lockshm-keeper, for "
-says stderr "; unless renewed its lease ends in "
+says stderr ": held exclusive by pid $(keeper "$holder") (lockshm-keeper) 'sleep' for "
+says stderr " s; token $(field 8 holder key), unless renewed its lease ends in "
 says stderr "; -w waits longer"
 expect 3 lockctl run "$seg" key -w 50ms -- touch "$dir/ran"
 expect 3 lockctl run "$seg" key --shared --wait 0.05s -- touch "$dir/ran"
@@ -108,7 +108,7 @@ free
 inner="'$LOCKCTL' run $seg"
 expect 3 lockctl run "$seg" key -c "$inner key -w 20ms true"
 equal messages "$(grep -c "; that runs this lockctl, and ends after it" "$dir/stderr")" 2
-grep -q "'key': waits: held exclusively by pid" "$dir/stderr" || fail "no message before the wait"
+grep -q "'key': waits: held exclusive by pid" "$dir/stderr" || fail "no message before the wait"
 expect 3 lockctl run "$seg" key -c "$inner key -w 0 true"
 equal messages "$(grep -c "; that runs this lockctl, and ends after it" "$dir/stderr")" 1
 expect 3 lockctl run "$seg" key -c "$inner other -c \"$inner key -s -w 20ms true\""

@@ -19,7 +19,7 @@ seated "$1" || fail "the first one has no seat"
 equal "end of the lease" "$(field 10 holder seat)" -
 # Those that wait report it, with the present holder; the first has nothing to report.
 [ ! -s "$dir/log1" ] || fail "the first one reports something: $(cat "$dir/log1")"
-grep -q "^lockctl: seat $seg: 'seat': waits: held exclusively by pid $(keeper "$1") (worker 1), token " "$dir/log2" || fail "log of the second"
+grep -q "^lockctl: seat $seg: 'seat': waits: held exclusive by pid $(keeper "$1") ([^ ]*) 'worker 1' for " "$dir/log2" || fail "log of the second"
 
 # lockctl is killed, its command is killed, the command is asked to end, an operator ends the hold.
 kill -KILL "$1"

@@ -294,8 +294,111 @@ START_TEST(what_is_named_is_of_one_hold)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- in words */
+
+static void says(const struct lockshm_report *r, int64_t timeout_ns, const char *want)
+{
+	char text[LOCKSHM_EXPLAIN_MAX];
+
+	memset(text, 'x', sizeof(text));
+	ck_code(lockshm_explain(r, timeout_ns, text, sizeof(text)), 0);
+	ck_assert_str_eq(text, want);
+}
+
+static struct lockshm_report of_code(int code, const char *message)
+{
+	struct lockshm_report r = LOCKSHM_REPORT_INIT;
+
+	r.error.code = code;
+	strcpy(r.error.message, message);
+	return r;
+}
+
+static struct lockshm_blocker holder(void)
+{
+	struct lockshm_blocker b = { .state = LOCKSHM_HOLDING, .mode = X, .pid = 4711, .tid = 4712, .age_ns = LOCKSHM_MS(12340),
+				     .expires_in_ns = LOCKSHM_SECONDS(3), .name = "job", .tag = "nightly" };
+
+	return b;
+}
+
+START_TEST(explains_what_was_in_the_way)
+{
+	struct lockshm_report r = of_code(LOCKSHM_TIMEOUT, "not granted in time");
+
+	says(&r, LOCKSHM_SECONDS(5), "not granted in 5 s");
+	r.blocker = holder();
+	says(&r, LOCKSHM_SECONDS(5), "not granted in 5 s: held exclusive by pid 4711 (job) 'nightly' for 12.3 s");
+	says(&r, LOCKSHM_FOREVER, "not granted in time: held exclusive by pid 4711 (job) 'nightly' for 12.3 s");
+	r.error = of_code(LOCKSHM_BUSY, "not free").error;
+	r.blocker.mode = S;
+	r.blocker.tag[0] = '\0';
+	says(&r, 0, "not free: held shared by pid 4711 (job) for 12.3 s");
+	r.error.code = 0; /* a blocker alone */
+	r.blocker.state = LOCKSHM_WAITING;
+	r.blocker.pid = 0;
+	r.blocker.name[0] = '\0';
+	r.blocker.age_ns = LOCKSHM_SECONDS(600);
+	says(&r, 0, "awaited shared by an unknown process for 10 min");
+	r.blocker = holder();
+	r.blocker.state = LOCKSHM_COOLING;
+	says(&r, 0, "cooling down for another 3.0 s, taken 12.3 s ago by 'nightly'");
+	r.blocker.state = LOCKSHM_BARGEABLE;
+	says(&r, 0, "released, and kept for its thread until the next one runs");
+	r = of_code(LOCKSHM_TIMEOUT, "not granted in time, other hosts; last: another host holds it: web-2");
+	says(&r, LOCKSHM_SECONDS(5), r.error.message);
+	r = of_code(LOCKSHM_DEADLOCK, "deadlock: pid 1/1 waits");
+	says(&r, 0, "deadlock: pid 1/1 waits");
+	r = of_code(LOCKSHM_NO_SEGMENT, "");
+	says(&r, 0, lockshm_strerror(LOCKSHM_NO_SEGMENT));
+	r = of_code(0, "");
+	says(&r, 0, "");
+}
+END_TEST
+
+START_TEST(explains_a_damage_mark)
+{
+	struct lockshm_report r = LOCKSHM_REPORT_INIT;
+
+	r.previous = (struct lockshm_previous){ .status = LOCKSHM_OWNER_DIED, .pid = 4711, .tid = 4711, .token = 7,
+						.age_ns = LOCKSHM_MS(2500), .tag = "nightly" };
+	says(&r, 0, "an earlier holder died inside: pid 4711 'nightly', 2.5 s ago, token 7; what the lock protects may be torn");
+	r.previous = (struct lockshm_previous){ .status = LOCKSHM_TOOK_OVER_EXPIRED, .token = 8, .tag = "12@web-2" };
+	says(&r, 0, "an earlier holder overran its lease or was ended by an operator: 12@web-2, token 8; it may still be working");
+	r.previous.tag[0] = '\0';
+	says(&r, 0, "an earlier holder overran its lease or was ended by an operator: an unknown process, token 8; "
+		    "it may still be working");
+}
+END_TEST
+
+/* Of other processes come names and tags: none of their bytes drives a terminal, and none is read behind its field. */
+START_TEST(explains_in_printable_bytes)
+{
+	struct lockshm_report r = LOCKSHM_REPORT_INIT;
+	char text[LOCKSHM_EXPLAIN_MAX], small[12];
+
+	r.blocker = holder();
+	strcpy(r.blocker.tag, "a\33[2J\n\303\244");
+	says(&r, 0, "held exclusive by pid 4711 (job) 'a?[2J\?\?\?' for 12.3 s");
+	memset(r.blocker.tag, 't', sizeof(r.blocker.tag));
+	memset(r.blocker.name, 'n', sizeof(r.blocker.name));
+	ck_code(lockshm_explain(&r, 0, text, sizeof(text)), 0);
+	ck_assert_str_eq(strrchr(text, ' '), " s");
+	ck_code(lockshm_explain(&r, 0, small, sizeof(small)), 0);
+	ck_assert_str_eq(small, "held exclus");
+	ck_code(lockshm_explain(&r, 0, small, 0), LOCKSHM_INVALID);
+	ck_code(lockshm_explain(&r, 0, NULL, 9), LOCKSHM_INVALID);
+	ck_code(lockshm_explain(NULL, 0, small, sizeof(small)), LOCKSHM_INVALID);
+	r.size = 8;
+	ck_code(lockshm_explain(&r, 0, small, sizeof(small)), LOCKSHM_INVALID);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
+	tcase_add_test(tc, explains_what_was_in_the_way);
+	tcase_add_test(tc, explains_a_damage_mark);
+	tcase_add_test(tc, explains_in_printable_bytes);
 	tcase_add_test(tc, try_names_the_holder);
 	tcase_add_test(tc, timeout_names_the_holder);
 	tcase_add_test(tc, newest_living_reader_is_named);

@@ -295,6 +295,7 @@ int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64
 int lockshm_end_hold_of(lockshm_t *segment, uint64_t id, uint64_t token);
 int lockshm_acknowledge_of(lockshm_t *segment, uint64_t id, uint64_t token);
 int lockshm_sweep(lockshm_t *segment, size_t *freed);
+int lockshm_explain(const struct lockshm_report *report, int64_t timeout_ns, char *text, size_t size);
 const char *lockshm_strerror(int code);
 const char *lockshm_code_name(int code);
 const char *lockshm_version(void);
