@@ -216,12 +216,28 @@ enum lockshm_table {
 	LOCKSHM_TABLE_HOST_LEASES = 5 /**< every host lease is in use: create with more host_leases */
 };
 
+/** The field of a request that a call refuses, with LOCKSHM_INVALID or LOCKSHM_KEY_TOO_LONG. */
+enum lockshm_field {
+	LOCKSHM_FIELD_NONE = 0, /**< another argument, or another code */
+	LOCKSHM_FIELD_KEY = 1,  /**< key or key_len */
+	LOCKSHM_FIELD_MODE = 2,
+	LOCKSHM_FIELD_FLAGS = 3,
+	LOCKSHM_FIELD_TTL = 4,
+	LOCKSHM_FIELD_TIMEOUT = 5,
+	LOCKSHM_FIELD_TAG = 6,
+	LOCKSHM_FIELD_CANCELLER = 7,
+	LOCKSHM_FIELD_REDIS_POLICY = 8,
+	LOCKSHM_FIELD_MAX_HOLD = 9
+};
+
 /** The reason of a failure.  Optional out parameter; message is always NUL-terminated.  Frozen. */
 struct lockshm_error {
 	int code;         /**< the value the call returned */
 	int sys_errno;    /**< errno of the refused system call, or 0 */
 	int table;        /**< enum lockshm_table with LOCKSHM_FULL, else 0 */
-	uint32_t reserved[5]; /**< 0 */
+	int field;        /**< enum lockshm_field; if it is not 0 the message begins with the name of the field, in the
+			   *   place of which a binding may put that of its own argument */
+	uint32_t reserved[4]; /**< 0 */
 	char message[LOCKSHM_MESSAGE_MAX + 1]; /**< what is wrong and what to do */
 };
 
@@ -312,7 +328,7 @@ struct lockshm_report {
 	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY; else state 0 */
 };
 #define LOCKSHM_REPORT_INIT                                                                                            \
-	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, { 0 }, "" },           \
+	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, 0, { 0 }, "" },           \
 	  { 0, 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
 
 /** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */

@@ -49,13 +49,13 @@ int lease_wait_check(const struct lockshm *s, const struct lockshm_request *q, s
 		return error_set(error, LOCKSHM_INVALID,
 				 "LOCKSHM_GLOBAL in a segment without Redis: create it with options.redis or --redis");
 	if (q->key_len > LOCKSHM_GLOBAL_KEY_MAX)
-		return error_set(error, LOCKSHM_KEY_TOO_LONG, "a global key has at most %d bytes, this one %zu",
-				 LOCKSHM_GLOBAL_KEY_MAX, q->key_len);
+		return error_field(error, LOCKSHM_FIELD_KEY, LOCKSHM_KEY_TOO_LONG,
+				   "key has %zu bytes, a global one at most %d", q->key_len, LOCKSHM_GLOBAL_KEY_MAX);
 	if (q->key_len == LEADER_KEY_LEN && memcmp(q->key, LEADER_KEY, LEADER_KEY_LEN) == 0)
 		return error_set(error, LOCKSHM_INVALID, "this key elects the bridge");
 	if (q->redis_policy && (q->redis_policy < LOCKSHM_REDIS_FAIL || q->redis_policy > LOCKSHM_REDIS_LOCAL_ONLY))
-		return error_set(error, LOCKSHM_INVALID, "redis_policy is %d, no enum lockshm_redis_policy",
-				 q->redis_policy);
+		return error_field(error, LOCKSHM_FIELD_REDIS_POLICY, LOCKSHM_INVALID,
+				   "redis_policy is %d, no enum lockshm_redis_policy", q->redis_policy);
 	if (s->boot_lost)
 		return error_set(error, LOCKSHM_SYSTEM, "cannot tell this process' time namespace");
 	return 0;

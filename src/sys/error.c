@@ -82,24 +82,41 @@ LOCKSHM_EXPORT const char *lockshm_version(void)
 	return TEXT(LOCKSHM_VERSION_MAJOR) "." TEXT(LOCKSHM_VERSION_MINOR) "." TEXT(LOCKSHM_VERSION_PATCH);
 }
 
+static void set(struct lockshm_error *error, int code, const char *format, va_list args)
+{
+	error->code = code;
+	error->sys_errno = 0;
+	error->table = LOCKSHM_TABLE_NONE;
+	error->field = LOCKSHM_FIELD_NONE;
+	memset(error->reserved, 0, sizeof(error->reserved));
+	/* Without printf: the first success of a process must not load its pages. */
+	if (code == 0)
+		error->message[0] = '\0';
+	else
+		vsnprintf(error->message, sizeof(error->message), format, args);
+}
+
 int error_set(struct lockshm_error *error, int code, const char *format, ...)
 {
 	va_list args;
 
-	if (!error)
-		return code;
-	error->code = code;
-	error->sys_errno = 0;
-	error->table = LOCKSHM_TABLE_NONE;
-	memset(error->reserved, 0, sizeof(error->reserved));
-	if (code == 0) {
-		/* Without printf: the first success of a process must not load its pages. */
-		error->message[0] = '\0';
-		return 0;
-	}
 	va_start(args, format);
-	vsnprintf(error->message, sizeof(error->message), format, args);
+	if (error)
+		set(error, code, format, args);
 	va_end(args);
+	return code;
+}
+
+int error_field(struct lockshm_error *error, enum lockshm_field field, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (error)
+		set(error, code, format, args);
+	va_end(args);
+	if (error)
+		error->field = (int)field;
 	return code;
 }
 

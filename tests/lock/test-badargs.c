@@ -158,33 +158,34 @@ static const struct {
 	void (*spoil)(struct lockshm_request *q);
 	int code;
 	const char *word;
+	int field;
 } requests[] = {
-	{ no_key, LOCKSHM_INVALID, "key" },
-	{ empty_key, LOCKSHM_INVALID, "key" },
-	{ key_too_long, LOCKSHM_KEY_TOO_LONG, "key" },
-	{ key_length_minus_one, LOCKSHM_KEY_TOO_LONG, "key" },
-	{ mode_zero, LOCKSHM_INVALID, "mode" },
-	{ mode_one, LOCKSHM_INVALID, "mode" },
-	{ mode_both, LOCKSHM_INVALID, "mode" },
-	{ mode_negative, LOCKSHM_INVALID, "mode" },
-	{ unknown_flag, LOCKSHM_INVALID, "flags" },
-	{ all_flags, LOCKSHM_INVALID, "flags" },
-	{ acknowledge_plain, LOCKSHM_INVALID, "LOCKSHM_ROBUST" },
-	{ ttl_zero, LOCKSHM_INVALID, "ttl_ns" },
-	{ ttl_negative, LOCKSHM_INVALID, "ttl_ns" },
-	{ ttl_most_negative, LOCKSHM_INVALID, "ttl_ns" },
-	{ ttl_below_the_least, LOCKSHM_INVALID, "ttl_ns" },
-	{ ttl_above_the_most, LOCKSHM_INVALID, "ttl_ns" },
-	{ ttl_almost_forever, LOCKSHM_INVALID, "ttl_ns" },
-	{ timeout_negative, LOCKSHM_INVALID, "timeout_ns" },
-	{ timeout_most_negative, LOCKSHM_INVALID, "timeout_ns" },
-	{ timeout_above_the_most, LOCKSHM_INVALID, "timeout_ns" },
-	{ tag_too_long, LOCKSHM_INVALID, "tag" },
-	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW" },
-	{ renew_too_often, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW" },
-	{ hold_no_time, LOCKSHM_INVALID, "max_hold_ns" },
-	{ hold_negative, LOCKSHM_INVALID, "max_hold_ns" },
-	{ global_without_redis, LOCKSHM_INVALID, "LOCKSHM_GLOBAL" },
+	{ no_key, LOCKSHM_INVALID, "key", LOCKSHM_FIELD_KEY },
+	{ empty_key, LOCKSHM_INVALID, "key", LOCKSHM_FIELD_KEY },
+	{ key_too_long, LOCKSHM_KEY_TOO_LONG, "key", LOCKSHM_FIELD_KEY },
+	{ key_length_minus_one, LOCKSHM_KEY_TOO_LONG, "key", LOCKSHM_FIELD_KEY },
+	{ mode_zero, LOCKSHM_INVALID, "mode", LOCKSHM_FIELD_MODE },
+	{ mode_one, LOCKSHM_INVALID, "mode", LOCKSHM_FIELD_MODE },
+	{ mode_both, LOCKSHM_INVALID, "mode", LOCKSHM_FIELD_MODE },
+	{ mode_negative, LOCKSHM_INVALID, "mode", LOCKSHM_FIELD_MODE },
+	{ unknown_flag, LOCKSHM_INVALID, "flags", LOCKSHM_FIELD_FLAGS },
+	{ all_flags, LOCKSHM_INVALID, "flags", LOCKSHM_FIELD_FLAGS },
+	{ acknowledge_plain, LOCKSHM_INVALID, "LOCKSHM_ROBUST", LOCKSHM_FIELD_FLAGS },
+	{ ttl_zero, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ ttl_negative, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ ttl_most_negative, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ ttl_below_the_least, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ ttl_above_the_most, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ ttl_almost_forever, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
+	{ timeout_negative, LOCKSHM_INVALID, "timeout_ns", LOCKSHM_FIELD_TIMEOUT },
+	{ timeout_most_negative, LOCKSHM_INVALID, "timeout_ns", LOCKSHM_FIELD_TIMEOUT },
+	{ timeout_above_the_most, LOCKSHM_INVALID, "timeout_ns", LOCKSHM_FIELD_TIMEOUT },
+	{ tag_too_long, LOCKSHM_INVALID, "tag", LOCKSHM_FIELD_TAG },
+	{ renew_what_never_ends, LOCKSHM_INVALID, "AUTO_RENEW", LOCKSHM_FIELD_TTL },
+	{ renew_too_often, LOCKSHM_INVALID, "LOCKSHM_AUTO_RENEW", LOCKSHM_FIELD_TTL },
+	{ hold_no_time, LOCKSHM_INVALID, "max_hold_ns", LOCKSHM_FIELD_MAX_HOLD },
+	{ hold_negative, LOCKSHM_INVALID, "max_hold_ns", LOCKSHM_FIELD_MAX_HOLD },
+	{ global_without_redis, LOCKSHM_INVALID, "LOCKSHM_GLOBAL", LOCKSHM_FIELD_NONE },
 };
 #define N_REQUESTS (int)(sizeof(requests) / sizeof(requests[0]))
 
@@ -193,6 +194,15 @@ static void names(const struct lockshm_error *error, int code, const char *word)
 	ck_code(error->code, code);
 	ck_assert_ptr_nonnull(memchr(error->message, '\0', sizeof(error->message)));
 	ck_assert_msg(strstr(error->message, word), "no '%s' in: %s", word, error->message);
+}
+
+/* What a message about a field begins with. */
+static const char *const fields[] = { "", "key", "mode", "flags", "ttl_ns", "timeout_ns", "tag", "canceller", "redis_policy",
+				      "max_hold_ns" };
+
+static bool begins_with(const char *text, const char *word)
+{
+	return strncmp(text, word, strlen(word)) == 0 && strchr(" :", text[strlen(word)]);
 }
 
 START_TEST(acquire_with_a_wrong_field)
@@ -208,6 +218,9 @@ START_TEST(acquire_with_a_wrong_field)
 	requests[_i].spoil(&request);
 	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
 	names(&report.error, requests[_i].code, requests[_i].word);
+	ck_assert_int_eq(report.error.field, requests[_i].field);
+	ck_assert_msg(!report.error.field || begins_with(report.error.message, fields[report.error.field]), "%s",
+		      report.error.message);
 	ck_assert_uint_eq(report.token, 0);
 	ck_assert_int_eq(report.previous.status, 0);
 	request.report = NULL;

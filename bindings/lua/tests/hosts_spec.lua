@@ -312,7 +312,7 @@ describe("across hosts, without nginx,", function()
 			lockshm.open(name, { redis = URI, redis_policy = "local-only" }))
 		refused("option 'redis_policy': 'fail', 'wait' or 'local%-only' is needed, not no",
 			a:exclusive("k", { global = true, redis_policy = "no" }))
-		refused("a global key has at most 640 bytes, this one 641", a:exclusive(("x"):rep(641), far()))
+		refused("has 641 bytes, a global one at most 640", a:exclusive(("x"):rep(641), far()))
 		assert.is_true((assert(a:exclusive(("x"):rep(640), far())):release()))
 		local plain = assert(lockshm.open(name))
 		refused("in a segment without Redis", plain:exclusive("k", { global = true }))

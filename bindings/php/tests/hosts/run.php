@@ -204,7 +204,7 @@ run($exclusion + [
         refused(\ValueError::class, '/"redis_policy" "fail" or "wait"/', $open(['redis' => $redis, 'redis_policy' => 'local-only']));
         refused(\ValueError::class, '/"redis_quorum" a bool/', $open(['redis' => $redis, 'redis_quorum' => 1]));
         refused(\ValueError::class, '/\$redisPolicy\) must be "fail", "wait" or "local-only"/', fn() => $a->exclusive('k', global: true, redisPolicy: 'no'));
-        refused(\ValueError::class, '/a global key has at most 640 bytes, this one 641/', fn() => $a->exclusive(str_repeat('k', 641), FAR, global: true));
+        refused(\ValueError::class, '/has 641 bytes, a global one at most 640/', fn() => $a->exclusive(str_repeat('k', 641), FAR, global: true));
         equal(true, $a->exclusive(str_repeat('k', 640), FAR, global: true)->isHeld(), '640 bytes');
         $plain = Locks::open('php-plain-' . getmypid());
         refused(\ValueError::class, '/in a segment without Redis/', fn() => $plain->exclusive('k', global: true));

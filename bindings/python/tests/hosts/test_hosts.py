@@ -275,7 +275,7 @@ def test_keys_have_up_to_640_bytes(hosts):
     a, _ = hosts
     with a.exclusive("k" * 640, global_=True, timeout=FAR):
         pass
-    with pytest.raises(lockshm.Invalid, match="a global key has at most 640 bytes, this one 641"):
+    with pytest.raises(lockshm.Invalid, match="has 641 bytes, a global one at most 640"):
         a.exclusive("k" * 641, global_=True, timeout=FAR).acquire()
 
 

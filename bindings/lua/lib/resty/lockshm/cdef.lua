@@ -40,11 +40,24 @@ enum lockshm_table {
     LOCKSHM_TABLE_TICKETS = 4,
     LOCKSHM_TABLE_HOST_LEASES = 5
 };
+enum lockshm_field {
+    LOCKSHM_FIELD_NONE = 0,
+    LOCKSHM_FIELD_KEY = 1,
+    LOCKSHM_FIELD_MODE = 2,
+    LOCKSHM_FIELD_FLAGS = 3,
+    LOCKSHM_FIELD_TTL = 4,
+    LOCKSHM_FIELD_TIMEOUT = 5,
+    LOCKSHM_FIELD_TAG = 6,
+    LOCKSHM_FIELD_CANCELLER = 7,
+    LOCKSHM_FIELD_REDIS_POLICY = 8,
+    LOCKSHM_FIELD_MAX_HOLD = 9
+};
 struct lockshm_error {
     int code;
     int sys_errno;
     int table;
-    uint32_t reserved[5];
+    int field;
+    uint32_t reserved[4];
     char message[255 + 1];
 };
 typedef struct lockshm lockshm_t;
@@ -302,7 +315,7 @@ const char *lockshm_version(void);
 ]]
 
 M.layout = {
-    ["struct lockshm_error"] = { 288, { code = 0, sys_errno = 4, table = 8, reserved = 12, message = 32, } },
+    ["struct lockshm_error"] = { 288, { code = 0, sys_errno = 4, table = 8, field = 12, reserved = 16, message = 32, } },
     ["struct lockshm_hold"] = { 128, { opaque = 0, } },
     ["struct lockshm_lock"] = { 384, { opaque = 0, key = 320, } },
     ["struct lockshm_canceller"] = { 32, { opaque = 0, } },
