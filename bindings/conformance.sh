@@ -107,6 +107,7 @@ for command; do
 	agent "$(basename "${command##* }")" "$command"
 done
 cases=${CASES:-$(ls "$here"/conformance/cases/*.txt)}
+"$python" "$here/conformance/words.py" "$here/conformance/words.txt" "$work"/*.command >"$work/words.log" 2>&1
 for one in $(cat "$work/agents"); do
 	conduct "$cases" "$one" &
 	conductors="$conductors $!"

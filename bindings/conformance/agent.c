@@ -223,6 +223,29 @@ static void do_token(const struct line *line)
 	fflush(out);
 }
 
+static const char *of_flag(unsigned flags, unsigned flag)
+{
+	return flags & flag ? "yes" : "no";
+}
+
+static void do_defaults(const struct line *line)
+{
+	const struct lockshm_request r = LOCKSHM_REQUEST_INIT;
+	int code;
+
+	if (strcmp(line->words[1], "take") == 0)
+		fprintf(out, "timeout_ns=%g ttl_ns=%g max_hold_ns=%g tag=%s redis_policy=%d canceller=%s report=%s "
+			"AUTO_RENEW=%s ROBUST=%s GLOBAL=%s BARGE=%s ONLY_IF_FREE_IN_TIME=%s",
+			r.timeout_ns / 1e9, r.ttl_ns / 1e9, r.max_hold_ns / 1e9, r.tag ? "yes" : "none", r.redis_policy,
+			r.canceller ? "yes" : "none", r.report ? "yes" : "none", of_flag(r.flags, LOCKSHM_AUTO_RENEW),
+			of_flag(r.flags, LOCKSHM_ROBUST), of_flag(r.flags, LOCKSHM_GLOBAL), of_flag(r.flags, LOCKSHM_BARGE),
+			of_flag(r.flags, LOCKSHM_ONLY_IF_FREE_IN_TIME));
+	for (code = LOCKSHM_TIMEOUT; code >= LOCKSHM_BRIDGE && strcmp(line->words[1], "refusal") == 0; code--)
+		if (code >= LOCKSHM_INVALID || code == LOCKSHM_NO_SEGMENT || code == LOCKSHM_PERMISSION || code == LOCKSHM_BRIDGE)
+			fprintf(out, "%s=- ", lockshm_code_name(code));
+	answer("");
+}
+
 static void do_message(const struct line *line)
 {
 	(void)line;
@@ -241,7 +264,7 @@ static void act(const struct line *line)
 		int words;
 		void (*run)(const struct line *line);
 	} verbs[] = {
-		{ "destroy", 2, do_destroy }, { "fork", 3, do_fork },	{ "message", 1, do_message },
+		{ "defaults", 2, do_defaults }, { "destroy", 2, do_destroy }, { "fork", 3, do_fork },	{ "message", 1, do_message },
 		{ "open", 2, do_open },	      { "previous", 2, do_previous }, { "sleep", 2, do_sleep },
 		{ "take", 3, do_take },	      { "token", 2, do_token },
 	};

@@ -14,4 +14,6 @@ EXTRA_DIST += \
 	%D%/cases/recipes.txt \
 	%D%/cases/stops.txt \
 	%D%/conduct.py \
+	%D%/words.py \
+	%D%/words.txt \
 	$(end)

@@ -16,6 +16,7 @@ local numbers = { timeout = true, lease = true, max_hold = true, cooldown = true
 local words_of = { ["not held"] = "not-held", ["owner died"] = "died", ["took over expired"] = "expired",
     ["local only"] = "local-only", cancelled = "cancelled", timeout = "timeout", busy = "busy", lost = "lost",
     bridge = "bridge", late = "late" }
+local done = { died = true, expired = true, late = true, ["local-only"] = true }
 -- Sentences of the library that have no word.
 local sentences = { { "^no such segment", "no-segment" }, { "removed", "no-segment" }, { "table full", "full" },
     { "deadlock", "deadlock" } }
@@ -117,6 +118,26 @@ end
 function act.previous(words)
     local mark, err = holds[words[1]]:previous()
     return mark and words_of[mark.status] .. " " .. mark.pid or err and refused(err) or "none"
+end
+
+function act.defaults(words)
+    local list = {}
+    if words[1] == "refusal" then
+        for _, word in pairs(words_of) do
+            if not done[word] then
+                list[#list + 1] = word .. "=-"
+            end
+        end
+        return table.concat(list, " ")
+    end
+    local defaults = words[1] == "take" and require("resty.lockshm.spec").defaults
+        or require("resty.lockshm.recipes").defaults[words[1]]
+    for name, value in pairs(defaults) do
+        if name ~= "fixed" and not (defaults.fixed and defaults.fixed[name]) then
+            list[#list + 1] = name .. "=" .. (value == true and "yes" or value == false and "none" or tostring(value))
+        end
+    end
+    return table.concat(list, " ")
 end
 
 function act.message()

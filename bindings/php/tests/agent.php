@@ -8,7 +8,8 @@ const NAMES = ['max_hold' => 'maxHold', 'redis_policy' => 'redisPolicy', 'retry_
 const CLASSES = [
     'Lockshm\BusyException' => 'busy', 'Lockshm\TimeoutException' => 'timeout', 'Lockshm\LostException' => 'lost',
     'Lockshm\NotHeldException' => 'not-held', 'Lockshm\DeadlockException' => 'deadlock',
-    'Lockshm\FullException' => 'full', 'Lockshm\BridgeException' => 'bridge', 'ValueError' => 'invalid', 'Failed' => 'failed',
+    'Lockshm\FullException' => 'full', 'Lockshm\BridgeException' => 'bridge',
+    'Lockshm\SegmentException' => 'permission', 'ValueError' => 'invalid', 'Failed' => 'failed',
 ];
 
 final class Failed extends Exception
@@ -102,6 +103,23 @@ final class Agent
         return $mark ? "$mark->status $mark->pid" : 'none';
     }
 
+    private function defaults(array $words): string
+    {
+        $list = [];
+        foreach ($words[0] === 'refusal' ? CLASSES : [] as $class => $word) {
+            $parent = $word === 'busy' ? '<' . (new ReflectionClass($class))->getParentClass()->getShortName() : '';
+            $list[] = (new ReflectionClass($class))->getShortName() . "$parent=-";
+        }
+        $call = ['take' => 'exclusive', 'flight' => 'singleFlight', 'once' => 'once', 'seat' => 'seat'][$words[0]] ?? null;
+        foreach ($call ? (new ReflectionMethod(Locks::class, $call))->getParameters() : [] as $parameter) {
+            if ($parameter->isOptional()) {
+                $value = $parameter->getDefaultValue();
+                $list[] = $parameter->getName() . '=' . (is_bool($value) ? ($value ? 'yes' : 'no') : $value ?? 'none');
+            }
+        }
+        return implode(' ', array_diff($list, ['Failed=-']));
+    }
+
     private function message(): string
     {
         return $this->text;
@@ -183,12 +201,15 @@ final class Agent
             return $this->act($line);
         } catch (Throwable $error) {
             $this->text = str_replace("\n", ' ', $error->getMessage());
+            if ($error instanceof Lockshm\SegmentException && $error->getCode() === -10) {
+                return 'no-segment';
+            }
             foreach (CLASSES as $class => $word) {
                 if ($error instanceof $class) {
                     return $word;
                 }
             }
-            return $error instanceof Lockshm\SegmentException && $error->getCode() === -10 ? 'no-segment' : $error::class;
+            return $error::class;
         }
     }
 

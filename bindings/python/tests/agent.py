@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Agent of ../../conformance: the words of its README by the package's public calls."""
+import ast
+import inspect
 import os
 import shlex
 import sys
 import time
 
 import lockshm
+import lockshm.testing
 
 class Failed(Exception):
     """Of a function that is to fail."""
@@ -14,12 +17,33 @@ class Failed(Exception):
 CLASSES = [
     (lockshm.Busy, "busy"), (lockshm.Timeout, "timeout"), (lockshm.Lost, "lost"), (lockshm.NotOwned, "not-held"),
     (lockshm.Full, "full"), (lockshm.Invalid, "invalid"), (lockshm.NoSegment, "no-segment"),
-    (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (ValueError, "invalid"), (Failed, "failed"),
+    (lockshm.BridgeFailure, "bridge"), (lockshm.Denied, "permission"), (lockshm.Cancelled, "cancelled"), (ValueError, "invalid"), (Failed, "failed"),
 ]
 STATUSES = {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}
 NAMES = {"global": "global_"}
 NUMBERS = {"timeout", "lease", "max_hold", "cooldown", "redis_ttl"}
 COUNTS = {"locks", "requests", "owners"}
+
+
+def name_of(kind):
+    return kind.__name__ + ("<" + kind.__base__.__name__ if kind is lockshm.Busy else "")
+
+
+def shown(value):
+    return {None: "none", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else f"{value:g}"
+
+
+def declared(call):
+    """Keywords and their defaults: of a function in C those of the stub, with what its object has."""
+    if call != "exclusive":
+        parameters = inspect.signature(getattr(lockshm.Locks, call)).parameters.values()
+        return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    with open(os.path.join(os.path.dirname(lockshm.__file__), "_lockshm.pyi"), encoding="utf-8") as file:
+        found = next(node for node in ast.walk(ast.parse(file.read())) if getattr(node, "name", "") == call)
+    defaults = {arg.arg: node.value for arg, node in zip(found.args.kwonlyargs, found.args.kw_defaults)}
+    with lockshm.testing.private() as locks:
+        lock = locks.exclusive("k")
+        return {**defaults, "timeout": lock.timeout, "lease": lock.lease, "reentrant": lock.reentrant}
 
 
 class Agent:
@@ -77,6 +101,12 @@ class Agent:
     def previous(self, words, options):
         mark = self.holds[words[0]].previous
         return f"{STATUSES[mark.status]} {mark.pid}" if mark else "none"
+
+    def defaults(self, words, options):
+        if words[0] == "refusal":
+            return " ".join(f"{name_of(kind)}=-" for kind, word in CLASSES if word not in ("failed",) and kind is not lockshm.Invalid)
+        call = {"take": "exclusive", "flight": "single_flight"}.get(words[0], words[0])
+        return " ".join(f"{name}={shown(value)}" for name, value in declared(call).items())
 
     def message(self, words, options):
         return self.text

@@ -180,6 +180,9 @@ local seat_defaults = {
     fixed = { timeout = true, renew = true, fair = true },
 }
 
+--- Options of the recipes and their defaults; fixed: those that a caller cannot set.
+M.defaults = { flight = flight_defaults, once = once_defaults, seat = seat_defaults }
+
 local Seat = {}
 Seat.__index = Seat
 
