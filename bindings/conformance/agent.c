@@ -23,6 +23,7 @@ struct line {
 static FILE *in, *out;
 static lockshm_t *segment;
 static struct lockshm_report report = LOCKSHM_REPORT_INIT;
+static int64_t timeout_ns;
 static struct {
 	char name[16];
 	lockshm_hold_t hold;
@@ -134,6 +135,7 @@ static void do_take(const struct line *line)
 {
 	struct lockshm_request request = request_of(line, line->words[2]);
 
+	timeout_ns = request.timeout_ns;
 	answer_code(lockshm_acquire(segment, &request, hold_of(line->words[1])));
 }
 
@@ -248,8 +250,10 @@ static void do_defaults(const struct line *line)
 
 static void do_message(const struct line *line)
 {
+	char text[LOCKSHM_EXPLAIN_MAX];
+
 	(void)line;
-	answer(report.error.message);
+	answer(lockshm_explain(&report, timeout_ns, text, sizeof(text)) == 0 ? text : "");
 }
 
 static void do_destroy(const struct line *line)
@@ -289,7 +293,7 @@ int main(void)
 
 	in = stdin;
 	out = stdout;
-	printf("agent c %s deadlock fork\n", lockshm_version());
+	printf("agent c %s deadlock fork texts\n", lockshm_version());
 	fflush(stdout);
 	while (getline(&text, &size, in) > 0) {
 		split(&line, text);

@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	%D%/cases/order.txt \
 	%D%/cases/recipes.txt \
 	%D%/cases/stops.txt \
+	%D%/cases/texts.txt \
 	%D%/conduct.py \
 	%D%/words.py \
 	%D%/words.txt \

@@ -229,7 +229,7 @@ final class Agent
 
     public function run(): never
     {
-        $this->say('agent php ' . phpversion('lockshm') . ' recipes reopen deadlock' .
+        $this->say('agent php ' . phpversion('lockshm') . ' recipes reopen deadlock texts' .
             (function_exists('pcntl_fork') ? ' fork' : ''));
         $this->serve();
         exit(0);
