@@ -55,6 +55,8 @@ struct node {
 	Py_ssize_t count; /* more than 1 in a reentrant object only */
 	uint64_t number;  /* of the grant, among those of the lock object */
 	uint64_t thread;  /* PyThreadState_GetID(): never used again, unlike the ident of a thread */
+	struct lock_object *lock; /* of an event loop's hold: its lock object */
+	struct wait_object *wait; /* and its wait, until that is decided */
 	PyObject *task;	  /* that took it by acquire_async(); of a reentrant object also a greenlet; or NULL: the thread did */
 	struct node *next;
 };
@@ -78,7 +80,7 @@ struct thread_wait {
 	struct thread_wait *next;
 };
 
-typedef struct {
+typedef struct lock_object {
 	PyObject_HEAD
 	struct state *state;
 	Segment *segment;

@@ -3,7 +3,7 @@
  * loop.c - requests of an asyncio event loop: for lockshm._aio
  *
  * Loop.request() gives True, False or a Wait; the event loop calls drain() when fileno() is readable, and wakes the
- * task of each Wait; the task calls finish().  A task that is cancelled calls abandon(), which is final: the request is
+ * task of each Wait, and tells each Lock of its loss; the task calls finish().  A task that is cancelled calls abandon(), which is final: the request is
  * cancelled, or what was granted meanwhile is released.
  */
 #include "lockshm_py.h"
@@ -198,7 +198,11 @@ static PyObject *request(Loop *loop, Lock *lock, PyObject *task, const struct ac
 	}
 	request.timeout_ns = how->timeout_ns;
 	request.report = &wait->report;
-	code = lockshm_loop_acquire(loop->loop, &request, &node->hold, wait);
+	if (lock->on_lost)
+		request.flags |= LOCKSHM_TELL_LOSS;
+	node->lock = lock;
+	node->wait = wait;
+	code = lockshm_loop_acquire(loop->loop, &request, &node->hold, node);
 	if (code == LOCKSHM_PENDING) {
 		wait->node = node;
 		wait_link(wait);
@@ -242,21 +246,33 @@ static PyObject *loop_request(Loop *loop, PyObject *const *args, Py_ssize_t n, P
 	return enter_or_request(loop, lock, args[1], &how);
 }
 
+/** Return: the wait that is decided, or the lock object whose hold was lost, which is not released yet. */
+static PyObject *outcome_object(const struct lockshm_outcome *outcome)
+{
+	const struct node *node = outcome->user;
+
+	if (outcome->status == LOCKSHM_LOST) {
+		Py_INCREF(node->lock);
+		return (PyObject *)node->lock;
+	}
+	node->wait->status = outcome->status;
+	wait_unlink(node->wait);
+	return (PyObject *)node->wait;
+}
+
 static PyObject *loop_drain(Loop *loop, PyObject *Py_UNUSED(unused))
 {
 	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
-	PyObject *waits = PyList_New(0);
+	PyObject *objects = PyList_New(0);
 
-	while (waits && lockshm_loop_next(loop->loop, &outcome) == 1) {
-		Wait *wait = outcome.user;
+	while (objects && lockshm_loop_next(loop->loop, &outcome) == 1) {
+		PyObject *object = outcome_object(&outcome);
 
-		wait->status = outcome.status;
-		wait_unlink(wait);
-		if (PyList_Append(waits, (PyObject *)wait))
-			Py_CLEAR(waits);
-		Py_DECREF(wait);
+		if (PyList_Append(objects, object))
+			Py_CLEAR(objects);
+		Py_DECREF(object);
 	}
-	return waits;
+	return objects;
 }
 
 static PyObject *loop_fileno(Loop *loop, PyObject *Py_UNUSED(unused))

@@ -50,7 +50,8 @@ void node_free(Lock *lock, struct node *node)
 }
 
 /**
- * The request of @node was granted, with @status, to @task or, if that is NULL, to this thread.  @in_loop: for on_lost
+ * The request of @node was granted, with @status, to @task or, if that is NULL, to this thread.  @in_loop: the event loop
+ * gets an outcome if it is lost.
  * Return: 0, or -1 with an exception.
  */
 int node_enter(Lock *lock, struct node *node, PyObject *task, bool in_loop, int status)
@@ -66,10 +67,9 @@ int node_enter(Lock *lock, struct node *node, PyObject *task, bool in_loop, int 
 	node->thread = this_thread();
 	Py_XINCREF(task);
 	node->task = task;
-	if (!lock->on_lost)
+	if (!lock->on_lost || in_loop)
 		return 0;
-	result = PyObject_CallMethod(lock->state->report, "watch", "OOK", lock, in_loop ? Py_True : Py_False,
-				     (unsigned long long)number);
+	result = PyObject_CallMethod(lock->state->report, "watch", "OK", lock, (unsigned long long)number);
 	if (result) {
 		Py_DECREF(result);
 		return 0;

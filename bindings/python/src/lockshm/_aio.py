@@ -10,22 +10,39 @@ from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
 from ._lockshm import Lock, Loop, Segment
+from ._watch import call
 
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Segment, Loop]] = WeakKeyDictionary()
+_tasks: set[asyncio.Future[Any]] = set()
 
 
 def _forget() -> None:
     """After fork() the loops are the parent's."""
     _loops.clear()
+    _tasks.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
 
 
+def _keep(task: asyncio.Future[Any]) -> None:
+    """An event loop has weak references to its tasks."""
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+def _lost(lock: Lock) -> None:
+    task = call(lock) if lock._tell_lost() else None
+    if asyncio.iscoroutine(task):
+        _keep(asyncio.ensure_future(task))
+
+
 def _drain(loop: Loop) -> None:
-    for wait in loop.drain():
-        if wait.future is not None and not wait.future.done():
-            wait.future.set_result(None)
+    for outcome in loop.drain():
+        if isinstance(outcome, Lock):  # after the task that is woken for the same hold
+            asyncio.get_running_loop().call_soon(_lost, outcome)
+        elif outcome.future is not None and not outcome.future.done():
+            outcome.future.set_result(None)
 
 
 def _forget_closed() -> None:

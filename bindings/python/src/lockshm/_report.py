@@ -291,10 +291,10 @@ def coroutine(name: str) -> Any:
     return getattr(_aio, name)
 
 
-def watch(lock: Any, in_loop: bool, number: int) -> None:
+def watch(lock: Any, number: int) -> None:
     from . import _watch
 
-    _watch.watch(lock, in_loop, number)
+    _watch.watch(lock, number)
 
 
 def unwatch(lock: Any) -> None:
