@@ -110,6 +110,17 @@ static inline void tend_look_at_free(struct participant *self)
 		self->free_request = 0;
 }
 
+/* The same for a plain request: the flag of the record's last use would keep it off the fast path. */
+static inline void tend_look_at_plain(struct participant *self)
+{
+	uint32_t *flags = &self->segment->requests[self->free_request].flags;
+
+	tend_look_at_free(self);
+	if (self->free_request != 0 && load_relaxed32(flags) == REQUEST_TELLS &&
+	    word_is(load_acquire(&self->segment->requests[self->free_request].word), REQUEST_FREE))
+		store_relaxed32(flags, 0);
+}
+
 static inline struct tend *tend_of(const struct lockshm *s, uint32_t index)
 {
 	return &s->tends->of[index].tend;

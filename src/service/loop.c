@@ -494,7 +494,7 @@ LOCKSHM_EXPORT int lockshm_loop_acquire(lockshm_loop_t *loop, const struct locks
 	    unlikely(!request_is_plain(request)))
 		return acquire_not_plain(loop, request, hold, user);
 	if (unlikely(loop->self->tended))
-		tend_look_at_free(loop->self);
+		tend_look_at_plain(loop->self);
 	status = take_free(loop->self, request, NULL, h, true, false);
 	if (unlikely(status == NOT_TAKEN))
 		return acquire_careful(loop, request, hold, user);
