@@ -30,6 +30,9 @@ static struct lockshm_request reading = LOCKSHM_REQUEST("key:0000hotsixte");
 static struct lockshm_request beside = LOCKSHM_REQUEST("key:0000besideit"); /* has a reader of another process */
 static struct lockshm_report report = LOCKSHM_REPORT_INIT;
 static struct lockshm_request reported = LOCKSHM_REQUEST("key:0000hotsixte");
+static struct lockshm_request renewed = LOCKSHM_REQUEST("key:0000hotsixte");
+static struct lockshm_request told = LOCKSHM_REQUEST("key:0000hotsixte");
+static struct lockshm_request renewed_told = LOCKSHM_REQUEST("key:0000hotsixte");
 static lockshm_loop_t *loop;
 static lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 static lockshm_lock_t exclusive, shared, strict, shared_beside;
@@ -61,6 +64,9 @@ LOOP(acquire_pairs, lockshm_acquire(segment, &request, &hold), lockshm_release(&
 LOOP(reported_pairs, lockshm_acquire(segment, &reported, &hold), lockshm_release(&hold, 0))
 LOOP(loop_pairs, lockshm_loop_acquire(loop, &request, &hold, NULL), lockshm_release(&hold, 0))
 LOOP(loop_reported_pairs, lockshm_loop_acquire(loop, &reported, &hold, NULL), lockshm_release(&hold, 0))
+LOOP(renewed_pairs, lockshm_loop_acquire(loop, &renewed, &hold, NULL), lockshm_release(&hold, 0))
+LOOP(told_pairs, lockshm_loop_acquire(loop, &told, &hold, NULL), lockshm_release(&hold, 0))
+LOOP(renewed_told_pairs, lockshm_loop_acquire(loop, &renewed_told, &hold, NULL), lockshm_release(&hold, 0))
 LOOP(exclusive_pairs, lockshm_lock(&exclusive, segment), lockshm_unlock(&exclusive))
 LOOP(shared_pairs, lockshm_lock(&shared, segment), lockshm_unlock(&shared))
 LOOP(reading_pairs, lockshm_acquire(segment, &reading, &hold), lockshm_release(&hold, 0))
@@ -80,8 +86,8 @@ static int swap_after_clock(uint64_t from, uint64_t to)
 LOOP(floor_pairs, swap_after_clock(0, 1), swap_after_clock(1, 0))
 
 enum {
-	ROBUST, WRITE, READ, FLOOR, ACQUIRE, REPORTED, ON_LOOP, LOOP_REPORTED, EXCLUSIVE, SHARED, STRICT, READING, BESIDE,
-	SHARED_BESIDE, LOOPS
+	ROBUST, WRITE, READ, FLOOR, ACQUIRE, REPORTED, ON_LOOP, LOOP_REPORTED, RENEWED, TOLD, RENEWED_TOLD, EXCLUSIVE, SHARED,
+	STRICT, READING, BESIDE, SHARED_BESIDE, LOOPS
 };
 
 static const struct {
@@ -97,6 +103,9 @@ static const struct {
 	[REPORTED] = { "the same with a report", reported_pairs, ACQUIRE },
 	[ON_LOOP] = { "lockshm_loop_acquire()", loop_pairs, ACQUIRE },
 	[LOOP_REPORTED] = { "on a loop with a report", loop_reported_pairs, ON_LOOP },
+	[RENEWED] = { "on a loop, renewed", renewed_pairs, ON_LOOP },
+	[TOLD] = { "on a loop, its loss is told", told_pairs, ON_LOOP },
+	[RENEWED_TOLD] = { "on a loop, both", renewed_told_pairs, ON_LOOP },
 	[EXCLUSIVE] = { "lock object, exclusive", exclusive_pairs, ROBUST },
 	[SHARED] = { "lock object, shared", shared_pairs, READ },
 	[STRICT] = { "lock object, strict", strict_pairs, ROBUST },
@@ -152,6 +161,9 @@ static int make_objects(void)
 
 	endless.ttl_ns = LOCKSHM_FOREVER;
 	reported.report = &report;
+	renewed.flags = LOCKSHM_AUTO_RENEW;
+	told.flags = LOCKSHM_TELL_LOSS;
+	renewed_told.flags = LOCKSHM_AUTO_RENEW | LOCKSHM_TELL_LOSS;
 	reading.mode = beside.mode = LOCKSHM_SHARED;
 	return lockshm_lock_init(&exclusive, segment, &request) | lockshm_lock_init(&strict, segment, &endless) |
 	       lockshm_lock_init(&shared, segment, &reading) | lockshm_lock_init(&shared_beside, segment, &beside);
