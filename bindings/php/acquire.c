@@ -8,26 +8,31 @@ static void count_refusal(struct lk_segment *segment, const struct lockshm_repor
 	segment->skipped++;
 }
 
-/** The key was not free a moment ago. */
-static int acquire_busy(struct lk_segment *segment, struct lockshm_request *request, lockshm_hold_t *hold)
+/** At once; what signals and the time limit of the script need costs only those that wait.  A key across hosts waits for
+ *  a reply of Redis in any case. */
+static int acquire_once(struct lk_segment *segment, struct lockshm_request *request, lockshm_hold_t *hold,
+			int64_t timeout_ns)
 {
-	int code;
+	bool global = request->flags & LOCKSHM_GLOBAL || segment->makes_global;
+	int code = LOCKSHM_BUSY;
 
-	if (request->timeout_ns)
-		return lk_wait(segment, request, hold);
-	code = lockshm_acquire(segment->handle, request, hold);
-	if (code == LOCKSHM_BUSY)
+	request->timeout_ns = 0;
+	if (!global || !timeout_ns)
+		code = lockshm_acquire(segment->handle, request, hold);
+	if (code != LOCKSHM_BUSY)
+		return code;
+	if (!timeout_ns) {
 		count_refusal(segment, request->report);
-	return code;
+		return code;
+	}
+	request->timeout_ns = timeout_ns;
+	return lk_wait(segment, request, hold);
 }
 
 /**
  * lk_acquire - take a key
  * @request: its report and time-out may be changed
- * @report:  filled with a negative code
- *
- * A free key needs no report, which costs as much as the rest.  One across hosts is not tried first: that takes a reply
- * of Redis.
+ * @report:  of any content
  *
  * Return: as lockshm_acquire().
  */
@@ -37,18 +42,13 @@ int lk_acquire(struct lk_segment *segment, struct lockshm_request *request, lock
 	int64_t timeout_ns = request->timeout_ns;
 	int code;
 
-	if (!(request->flags & LOCKSHM_GLOBAL) && !segment->makes_global) {
-		request->timeout_ns = 0;
-		code = lockshm_acquire(segment->handle, request, hold);
-		if (code >= 0)
-			return code;
-	}
-	*report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
+	report->size = sizeof(*report);
+	report->error.message[0] = '\0';
+	report->blocker.state = 0;
 	request->report = report;
-	request->timeout_ns = timeout_ns;
-	code = acquire_busy(segment, request, hold);
+	code = acquire_once(segment, request, hold, timeout_ns);
 	if (code != LOCKSHM_NO_SEGMENT)
 		return code;
 	code = lk_segment_reopen(segment, &report->error);
-	return code == 0 ? acquire_busy(segment, request, hold) : code;
+	return code == 0 ? acquire_once(segment, request, hold, timeout_ns) : code;
 }

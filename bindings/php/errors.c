@@ -43,52 +43,13 @@ void lk_shown_key(char shown[static LOCKSHM_KEY_SHOWN_MAX + 1], const void *key,
 	shown[n] = '\0';
 }
 
-static const char *action_of(const struct lockshm_blocker *holder)
-{
-	return holder->state == LOCKSHM_WAITING ? "awaited" : "held";
-}
-
-/** "held exclusive by pid 4711 (php-fpm8.2) 'nightly' for 12.3 s", or how else the key is closed. */
-static zend_string *in_the_way(const struct lockshm_blocker *holder)
-{
-	const char *mode = holder->mode == LOCKSHM_SHARED ? "shared" : "exclusive";
-	char name[LOCKSHM_KEY_SHOWN_MAX + 1], tag[LOCKSHM_KEY_SHOWN_MAX + 1];
-
-	lk_shown_key(name, holder->name, strlen(holder->name));
-	lk_shown_key(tag, holder->tag, strlen(holder->tag));
-	if (!holder->state)
-		return zend_string_init(ZEND_STRL("what was in the way is not known"), 0);
-	if (holder->state == LOCKSHM_COOLING)
-		return strpprintf(0, "closed by a cooldown for another %.1f s", holder->expires_in_ns / 1e9);
-	if (holder->state == LOCKSHM_BARGEABLE)
-		return zend_string_init(ZEND_STRL("between two holds of one thread"), 0);
-	return strpprintf(0, "%s %s by pid %d%s%s%s%s%s%s for %.1f s", action_of(holder), mode, (int)holder->pid,
-			  *name ? " (" : "", name, *name ? ")" : "", *tag ? " '" : "", tag, *tag ? "'" : "",
-			  holder->age_ns / 1e9);
-}
-
-/** The library's message says more than its code: of another host, which has no holder here. */
-static bool is_explained(const struct lockshm_report *report)
-{
-	const struct lockshm_error *error = &report->error;
-
-	return !report->blocker.state && *error->message && strcmp(error->message, lockshm_strerror(error->code)) != 0;
-}
-
-/** "not granted in 5 s: held exclusive by ..." */
+/** "not granted in 5 s: held exclusive by pid 4711 (php-fpm8.2) 'nightly' for 12.3 s" */
 zend_string *lk_not_granted(const struct lockshm_request *request, const struct lockshm_report *report)
 {
-	zend_string *way, *text;
+	char text[LOCKSHM_EXPLAIN_MAX] = "";
 
-	if (is_explained(report))
-		return zend_string_init(report->error.message, strlen(report->error.message), 0);
-	way = in_the_way(&report->blocker);
-	text = request->timeout_ns ?
-		       strpprintf(0, "not granted in %g s: %s", request->timeout_ns / 1e9, ZSTR_VAL(way)) :
-		       strpprintf(0, "not free: %s", ZSTR_VAL(way));
-
-	zend_string_release(way);
-	return text;
+	(void)lockshm_explain(report, request->timeout_ns, text, sizeof(text));
+	return zend_string_init(text, strlen(text), 0);
 }
 
 static void set_holder(zend_object *exception, const struct lockshm_blocker *holder)
@@ -163,7 +124,8 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 	uint64_t token = lockshm_token(&hold->hold);
 	struct lockshm_blocker *holders = NULL, other = { 0 };
 	zend_object *exception;
-	zend_string *way;
+	struct lockshm_report alone = LOCKSHM_REPORT_INIT;
+	char way[LOCKSHM_EXPLAIN_MAX] = "";
 	size_t n;
 
 	lk_holders(hold->segment, ZSTR_VAL(hold->key), ZSTR_LEN(hold->key), &holders, &n);
@@ -172,12 +134,12 @@ static void throw_not_alone(struct lk_hold *hold, const char *shown)
 			other = holders[i];
 	if (holders)
 		efree(holders);
-	way = in_the_way(&other);
+	alone.blocker = other;
+	(void)lockshm_explain(&alone, 0, way, sizeof(way));
 	exception = zend_throw_exception_ex(lk_ce_busy, LOCKSHM_BUSY,
-					    "'%s': still shared, other requests hold it or wait: %s", shown,
-					    ZSTR_VAL(way));
+					    "'%s': still shared, other requests hold it or wait%s%s", shown,
+					    *way ? ": " : "", way);
 	set_holder(exception, &other);
-	zend_string_release(way);
 }
 
 /** An upgrade of a key across hosts, under a shared lease of this host. */

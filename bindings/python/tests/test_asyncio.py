@@ -104,7 +104,7 @@ def test_timeout_and_busy(locks):
                 async with locks.exclusive("report", timeout=0.05):
                     pass
             assert refused.value.holder.pid == os.getpid()
-            with pytest.raises(lockshm.Busy, match="at once"):
+            with pytest.raises(lockshm.Busy, match="not free"):
                 await locks.exclusive("report", timeout=0).acquire_async()
             lock = locks.exclusive("report")
             assert await lock.acquire_async(blocking=False) is False

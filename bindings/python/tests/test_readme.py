@@ -29,7 +29,7 @@ def test_the_example_runs(locks, tmp_path):
     assert out.returncode == 0, out.stderr
     lines = out.stdout.splitlines()
     assert re.fullmatch(r"token \d+ lease 30", lines[0])
-    assert re.fullmatch(r"'nightly': not granted at once: held exclusive by pid \d+ \(python.*\) 'nightly job' for .* s", lines[1])
+    assert re.fullmatch(r"'nightly': not free: held exclusive by pid \d+ \(python.*\) 'nightly job' for .* s", lines[1])
     assert lines[2] == "42" and lines[3].startswith("Once(ran=True, value='sent'")
 
 

@@ -116,7 +116,7 @@ def test_once_runs_and_is_then_skipped(locks, caplog):
     second = locks.once("job", 3600, lambda: pytest.fail("ran again"))
     assert not second and second.value is None and second.holder.state == "cooling"
     (record,) = caplog.records
-    assert record.levelname == "INFO" and "'job': once skipped" in record.message and "closed for another 36" in record.message
+    assert record.levelname == "INFO" and "'job': once skipped" in record.message and "cooling down for another " in record.message
 
 
 def test_once_while_another_process_runs_it(locks, child, caplog):

@@ -2,10 +2,10 @@
 /*
  * acquire.c - take the lock of a lock object: threads
  *
- * A free key needs no wait: the loop at the top of the segment's pool serves all threads, as they have the GIL.  A
- * global key is always waited for: its request is pending until the bridge has replied.  A wait takes a loop out
- * of the pool and polls its descriptor without the GIL: a signal ends the poll, its Python handler runs, and if that
- * raises, the request is cancelled.  lockshm_acquire() would go on sleeping after a signal.
+ * One request, with the loop at the top of the segment's pool, which serves all threads, as they have the GIL.  If it is
+ * pending, which one for a global key always is, its thread takes the loop out of the pool and polls its descriptor
+ * without the GIL: a signal ends the poll, its Python handler runs, and if that raises, the request is cancelled.
+ * lockshm_acquire() would go on sleeping after a signal.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -53,97 +53,107 @@ static int wait_for_outcome(lockshm_loop_t *loop, struct node *node)
 	}
 }
 
-static int request_with(Lock *lock, lockshm_loop_t *loop, struct node *node, int64_t timeout_ns, struct thread_wait *wait)
+/* Not in the stack: a daemon thread that ends with the interpreter leaves its wait behind. */
+static struct thread_wait *take_wait(Segment *segment)
 {
-	struct lockshm_request request = lock->request;
+	static const struct thread_wait start = { LOCKSHM_REPORT_INIT, LOCKSHM_CANCELLER_INIT, NULL };
+	struct thread_wait *wait = segment->spare;
+
+	segment->spare = NULL;
+	if (wait)
+		return wait;
+	wait = PyMem_Malloc(sizeof(*wait));
+	if (wait)
+		*wait = start;
+	else
+		PyErr_NoMemory();
+	return wait;
+}
+
+static void give_wait(Segment *segment, struct thread_wait *wait)
+{
+	wait->canceller = (lockshm_canceller_t)LOCKSHM_CANCELLER_INIT;
+	if (segment->spare)
+		PyMem_Free(wait);
+	else
+		segment->spare = wait;
+}
+
+/** The request is pending: other threads use other loops meanwhile. */
+static int wait_for_grant(Lock *lock, struct node *node, struct thread_wait *wait)
+{
+	lockshm_loop_t *loop = segment_take_loop(lock->segment);
 	struct thread_wait **at = &lock->waits;
 	int code;
 
-	request.timeout_ns = timeout_ns;
-	request.report = &wait->report;
-	request.canceller = &wait->canceller;
-	code = lockshm_loop_acquire(loop, &request, &node->hold, wait);
-	if (code != LOCKSHM_PENDING)
-		return code;
 	wait->next = lock->waits;
 	lock->waits = wait;
 	code = wait_for_outcome(loop, node);
 	while (*at != wait)
 		at = &(*at)->next;
 	*at = wait->next;
-	return code;
-}
-
-/* Not in the stack: a daemon thread that ends with the interpreter leaves its wait behind. */
-static int wait_for_grant(Lock *lock, struct node *node, int64_t timeout_ns, struct lockshm_report *report)
-{
-	static const struct thread_wait start = { LOCKSHM_REPORT_INIT, LOCKSHM_CANCELLER_INIT, NULL };
-	struct thread_wait *wait = PyMem_Malloc(sizeof(*wait));
-	lockshm_loop_t *loop = wait ? segment_take_loop(lock->segment) : NULL;
-	int code;
-
-	if (!loop) {
-		if (!wait)
-			PyErr_NoMemory();
-		PyMem_Free(wait);
-		return INTERRUPTED;
-	}
-	*wait = start;
-	if (lock->cancelled)
-		(void)lockshm_cancel(&wait->canceller);
-	code = request_with(lock, loop, node, timeout_ns, wait);
 	segment_give_loop(lock->segment, loop);
-	*report = wait->report;
-	PyMem_Free(wait);
 	return code;
 }
 
-static int try_now(Lock *lock, struct node *node)
+/** With the loop at the top of the pool, which stays there if the outcome is known at once. */
+static int request_once(Lock *lock, struct node *node, int64_t timeout_ns, struct thread_wait *wait)
 {
 	lockshm_loop_t *loop = segment_loop(lock->segment);
-	int code = loop ? lockshm_loop_acquire(loop, &lock->request, &node->hold, NULL) : INTERRUPTED;
+	struct lockshm_request request = lock->request;
+	int code;
 
-	if (code == LOCKSHM_PENDING) { /* the segment makes the key global */
-		lock->segment->pends = true;
-		(void)lockshm_loop_cancel(loop, &node->hold);
-	}
-	return code;
+	if (!loop)
+		return INTERRUPTED;
+	request.timeout_ns = timeout_ns;
+	request.report = &wait->report;
+	request.canceller = &wait->canceller;
+	code = lockshm_loop_acquire(loop, &request, &node->hold, wait);
+	if (code != LOCKSHM_PENDING)
+		return code;
+	if (lockshm_loop_fd(loop) >= 0)
+		return wait_for_grant(lock, node, wait);
+	/* The program has closed all descriptors. */
+	(void)lockshm_loop_cancel(loop, &node->hold);
+	return LOCKSHM_NOT_HELD;
 }
 
-/**
- * A try, unless it would be pending, as one for a global key is.  In a child after fork() the first one finds the loops
- * of the parent.  Return: a status, or INTERRUPTED.
- */
-static int try_node(Lock *lock, struct node *node)
+/** In a child after fork() the first request finds the loops of the parent.  Return: a status, or INTERRUPTED. */
+static int request_node(Lock *lock, struct node *node, int64_t timeout_ns, struct thread_wait *wait)
 {
 	int code;
 
-	if (lock->segment->pends || lock->request.flags & LOCKSHM_GLOBAL)
-		return LOCKSHM_PENDING;
-	code = try_now(lock, node);
+	if (lock->cancelled)
+		(void)lockshm_cancel(&wait->canceller);
+	code = request_once(lock, node, timeout_ns, wait);
 	if (code != LOCKSHM_NOT_HELD)
 		return code;
 	segment_forget_loops(lock->segment);
-	return try_now(lock, node);
+	return request_once(lock, node, timeout_ns, wait);
 }
 
 /**
- * Request the lock for @task, or this thread.  @report is filled only if it is not granted: a free key is tried without one.
+ * Request the lock for @task, or this thread.  @report is filled if it is not granted.
  * Return: a status, or INTERRUPTED with an exception.
  */
 static int lock_take(Lock *lock, PyObject *task, int64_t timeout_ns, struct lockshm_report *report)
 {
+	struct thread_wait *wait;
 	struct node *node;
-	int code;
+	int code = INTERRUPTED;
 
 	if (segment_check(lock->segment))
 		return INTERRUPTED;
 	node = node_take(lock);
 	if (!node)
 		return INTERRUPTED;
-	code = try_node(lock, node);
-	if (code < 0 && code != INTERRUPTED)
-		code = wait_for_grant(lock, node, timeout_ns, report);
+	wait = take_wait(lock->segment);
+	if (wait) {
+		code = request_node(lock, node, timeout_ns, wait);
+		if (code < 0)
+			*report = wait->report;
+		give_wait(lock->segment, wait);
+	}
 	if (code < 0)
 		node_free(lock, node);
 	else if (node_enter(lock, node, task, false, code))

@@ -2,8 +2,6 @@
 /*
  * errors.c - codes of the library as exceptions, which lockshm._report makes
  */
-#include <string.h>
-
 #include "lockshm_py.h"
 
 /* What lockshm._report.failure() gets. */
@@ -11,11 +9,31 @@ struct failure {
 	int code;
 	const struct lockshm_error *error;
 	PyObject *key;
-	int64_t timeout_ns, waited_ns;
+	const char *sentence; /* or NULL: the message of the error */
+	int64_t waited_ns;
 	const struct lockshm_blocker *blocker;
 	bool own; /* the blocker is a hold of the same lock object */
 	uint64_t token, lost_to;
 };
+
+/* explain(state, mode, pid, thread, tag, age, expires_in): str() of a Holder. */
+PyObject *explain_holder(PyObject *Py_UNUSED(module), PyObject *args)
+{
+	struct lockshm_report alone = LOCKSHM_REPORT_INIT;
+	struct lockshm_blocker *b = &alone.blocker;
+	char sentence[LOCKSHM_EXPLAIN_MAX] = "";
+	const char *thread, *tag;
+	double age, left;
+
+	if (!PyArg_ParseTuple(args, "iiissdd", &b->state, &b->mode, &b->pid, &thread, &tag, &age, &left))
+		return NULL;
+	b->age_ns = (int64_t)(age * 1e9);
+	b->expires_in_ns = (int64_t)(left * 1e9);
+	(void)PyOS_snprintf(b->name, sizeof(b->name), "%s", thread);
+	(void)PyOS_snprintf(b->tag, sizeof(b->tag), "%s", tag);
+	(void)lockshm_explain(&alone, 0, sentence, sizeof(sentence));
+	return PyUnicode_FromString(sentence);
+}
 
 PyObject *holder_of(const struct state *state, const struct lockshm_blocker *b)
 {
@@ -28,8 +46,8 @@ PyObject *holder_of(const struct state *state, const struct lockshm_blocker *b)
 
 static PyObject *raise_failure(const struct state *state, const struct failure *f)
 {
-	const char *general = lockshm_strerror(f->code);
-	const char *message = f->error && *f->error->message ? f->error->message : general;
+	const char *own_message = f->error && *f->error->message ? f->error->message : lockshm_strerror(f->code);
+	const char *message = f->sentence ? f->sentence : own_message;
 	PyObject *holder, *exception;
 
 	if (!state->report) { /* the interpreter is ending */
@@ -39,10 +57,9 @@ static PyObject *raise_failure(const struct state *state, const struct failure *
 	holder = holder_of(state, f->blocker);
 	if (!holder)
 		return NULL;
-	exception = PyObject_CallMethod(state->report, "failure", "ssOiiOLLNOKK", lockshm_code_name(f->code), message,
-					strcmp(message, general) ? Py_True : Py_False,
+	exception = PyObject_CallMethod(state->report, "failure", "ssiiOLNOKK", lockshm_code_name(f->code), message,
 					f->error ? f->error->sys_errno : 0, f->error ? f->error->table : 0,
-					f->key ? f->key : Py_None, (long long)f->timeout_ns, (long long)f->waited_ns, holder,
+					f->key ? f->key : Py_None, (long long)f->waited_ns, holder,
 					f->own ? Py_True : Py_False,
 					(unsigned long long)f->token, (unsigned long long)f->lost_to);
 	if (exception) {
@@ -98,14 +115,16 @@ static bool holds_token(const Lock *lock, uint64_t token)
 
 PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report)
 {
+	char sentence[LOCKSHM_EXPLAIN_MAX] = "";
 	struct failure f = { .code = code,
 			     .error = &report->error,
 			     .key = lock->key,
-			     .timeout_ns = timeout_ns,
+			     .sentence = sentence,
 			     .waited_ns = report->waited_ns,
 			     .blocker = &report->blocker,
-			     .own = holds_token(lock, report->blocker.token) };
+			     .own = report->blocker.state && holds_token(lock, report->blocker.token) };
 
+	(void)lockshm_explain(report, timeout_ns, sentence, sizeof(sentence));
 	return raise_failure(lock->state, &f);
 }
 

@@ -70,7 +70,7 @@ typedef struct {
 	lockshm_loop_t **idle; /* loops that no thread waits on; the last one also serves what needs no wait */
 	size_t n_idle, room;
 	bool closed;
-	bool pends; /* a try was pending: the segment makes keys global */
+	struct thread_wait *spare; /* that of an ended request, for the next one */
 } Segment;
 
 /* A wait of a thread, in its stack. */
@@ -86,7 +86,7 @@ typedef struct lock_object {
 	Segment *segment;
 	PyObject *key, *tag, *on_lost;
 	PyObject *weakrefs;
-	struct lockshm_request request; /* a try; copied with a time-out and a report for a wait */
+	struct lockshm_request request; /* copied with a time-out and a report for each acquire */
 	int64_t timeout_ns;
 	bool reentrant;
 	struct node first; /* the only one, unless the object has several holds: shared ones, or lost ones */
@@ -148,6 +148,7 @@ PyObject *fail_code(const struct state *state, int code, const struct lockshm_er
 PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint64_t token);
 PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report);
 PyObject *fail_not_held(const Lock *lock);
+PyObject *explain_holder(PyObject *module, PyObject *args);
 PyObject *holder_of(const struct state *state, const struct lockshm_blocker *blocker);
 void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token);
 

@@ -116,6 +116,7 @@ static void module_free(void *module)
 static PyMethodDef module_methods[] = {
 	{ "destroy", module_destroy, METH_O,
 	  "destroy(name)\n\nRemove a segment.  Processes that have it open get NoSegment from their next request." },
+	{ "explain", explain_holder, METH_VARARGS, "explain(state, mode, pid, thread, tag, age, expires_in): str() of a Holder." },
 	{ "_nothing", (PyCFunction)(void (*)(void))module_nothing, METH_FASTCALL, "For bench/: the cost of a call." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -148,6 +148,7 @@ static void segment_dealloc(Segment *self)
 	PyObject_GC_UnTrack(self);
 	close_loops(self);
 	PyMem_Free(self->idle);
+	PyMem_Free(self->spare);
 	lockshm_close(self->handle);
 	Py_XDECREF(self->name);
 	release(self);

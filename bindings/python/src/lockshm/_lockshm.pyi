@@ -12,6 +12,7 @@ _S = TypeVar("_S", bound="Segment")
 library_version: str
 
 def destroy(name: str) -> None: ...
+def explain(state: int, mode: int, pid: int, thread: str, tag: str, age: float, expires_in: float) -> str: ...
 
 @final
 class Lock:

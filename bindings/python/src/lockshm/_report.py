@@ -8,6 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
+from . import _lockshm
+
 if TYPE_CHECKING:
     import logging
 
@@ -47,12 +49,8 @@ class Holder(NamedTuple):
     """Seconds; negative = overdue; None = strict, or waiting."""
 
     def __str__(self) -> str:
-        if self.state == "cooling":
-            return f"released, closed for another {_seconds(max(self.expires_in or 0.0, 0.0))}"
-        verb = "held" if self.state == "holding" else "awaited"
-        process = f"pid {self.pid}{_command(self.pid, self.tid)}" if self.pid else "an unknown process"
-        tag = f" '{self.tag}'" if self.tag else ""
-        return f"{verb} {self.mode} by {process}{tag} for {_seconds(self.age)}"
+        state, mode = _number(_STATES, self.state), _number(_MODES, self.mode)
+        return _lockshm.explain(state, mode, self.pid, self.name, self.tag, self.age, self.expires_in or 0.0)
 
 
 class Previous(NamedTuple):
@@ -175,14 +173,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
-def _command(pid: int, tid: int) -> str:
-    """Name of a process, " (gunicorn)"; "" if it is gone or in another pid namespace."""
-    own = ", this process" if pid == os.getpid() and os.path.exists(f"/proc/self/task/{tid}") else ""
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return f" ({file.read().strip()}{own})"
-    except OSError:
-        return ""
+def _number(words: dict[int, str], word: str) -> int:
+    return next((number for number, one in words.items() if one == word), 0)
 
 
 def holder(
@@ -204,38 +196,26 @@ def previous(status: str, pid: int, tid: int, token: int, age: float, tag: str) 
     return Previous(status, pid, tid, token, age, tag)
 
 
-def _refusal(code: str, key: Any, timeout_ns: int, waited: float, in_the_way: Optional[Holder], own: bool) -> str:
-    if code == "CANCELLED":
-        return f"{key!r}: the wait was cancelled after {_seconds(waited)}"
-    bound = f"in {_seconds(timeout_ns / 1e9)}" if code == "TIMEOUT" else "at once"
-    why = f": {in_the_way}" if in_the_way else ""
-    if own:
-        why += ", by this lock object, which was not made with reentrant=True"
-    return f"{key!r}: not granted {bound}{why}"
-
-
 def failure(
     code: str,
     message: str,
-    explained: bool,
     sys_errno: int,
     table: int,
     key: Any,
-    timeout_ns: int,
     waited_ns: int,
     in_the_way: Optional[Holder],
     own: bool,
     token: int,
     lost_to: int,
 ) -> BaseException:
-    """The exception for a code of the library.  ``explained``: its message says more than the code does, as of a request
-    that waited for another host, which has no holder here.  ``own``: the same lock object is in the way."""
+    """The exception for a code of the library.  ``own``: the same lock object is in the way."""
     waited = waited_ns / 1e9
     if code in ("TIMEOUT", "BUSY", "CANCELLED", "BRIDGE"):
-        if in_the_way or (timeout_ns and not explained):
-            message = _refusal(code, key, timeout_ns, waited, in_the_way, own)
-        else:
-            message = f"{key!r}: {message}"
+        if code == "CANCELLED":
+            message = f"the wait was cancelled after {_seconds(waited)}"
+        if own:
+            message += ", by this lock object, which was not made with reentrant=True"
+        message = f"{key!r}: {message}"
         return _CLASSES[code](message, key, in_the_way, waited)
     message = message if key is None else f"{key!r}: {message}"
     if code == "PERMISSION" and sys_errno != errno.EROFS:  # that message has its own advice

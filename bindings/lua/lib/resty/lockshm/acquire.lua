@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --- One request for one lock, in every environment.
--- A free key costs one call of the library, which neither waits nor makes a system call.  A busy one costs a second
--- call, which reports what is in the way, or waits: in nginx as a light thread (pump.lua), elsewhere as the process.
+-- A free key costs one call of the library, which neither waits nor makes a system call.  Its report has what was in the way
+-- of a busy one.  With a time-out a second call waits: in nginx as a light thread (pump.lua), elsewhere as the process.
 -- A key across hosts always waits, for the bridge: also a try, and also if it is free.
 
 local ffi = require "ffi"
@@ -25,6 +25,7 @@ local waiting = in_nginx and require "resty.lockshm.pump" or require "resty.lock
 local try = native.sized("struct lockshm_request")
 local queued = native.sized("struct lockshm_request")
 local try_report = native.sized("struct lockshm_report")
+try.report = try_report
 
 local function fill(request, spec, key)
     request.key = key
@@ -34,14 +35,6 @@ local function fill(request, spec, key)
     request.ttl_ns = spec.ttl_ns
     request.tag = spec.tag or nil
     request.max_hold_ns = spec.max_hold_ns
-end
-
---- The same try with a report of what is in the way.  It may be granted now.
-local function try_again(segment, hold)
-    try.report = try_report
-    local status = C.lockshm_loop_acquire(segment.loop, try, hold, nil)
-    try.report = nil
-    return status
 end
 
 local function failed(segment, status, report)
@@ -143,13 +136,8 @@ local function slow(locks, spec, key, hold, status)
         if status == BUSY and spec.timeout_ns > 0 and not refusal then
             return wait(locks, spec, key, hold)
         end
-        status = try_again(locks.segment, hold)
-        if status >= 0 then
-            return status
-        elseif status ~= PENDING then
-            local _, err = failed(locks.segment, status, try_report)
-            return nil, status == BUSY and refusal or err, try_report
-        end
+        local _, err = failed(locks.segment, status, try_report)
+        return nil, status == BUSY and refusal or err, try_report
     end
     -- The segment makes the key global.
     C.lockshm_loop_cancel(locks.segment.loop, hold)

@@ -334,6 +334,7 @@ M.layout = {
 
 M.number = {
     KEY_MAX = 65535,
+    EXPLAIN_MAX = 512,
     TAG_MAX = 30,
     NAME_MAX = 200,
     TTL_MIN = 1000000,

@@ -11,42 +11,25 @@ local M = {}
 local modes = { [2] = "shared", [3] = "exclusive" }
 local states = { [2] = "waiting", [3] = "holding", [4] = "cooling", [5] = "bargeable" }
 
-local function duration(seconds)
-    return ("%.1f s"):format(seconds)
+local alone = native.sized("struct lockshm_report")
+local sentence = ffi.new("char[?]", native.number.EXPLAIN_MAX)
+
+--- What was in the way, in the words of the library.
+local function explain(blocker)
+    alone.blocker = blocker
+    C.lockshm_explain(alone, 0, sentence, native.number.EXPLAIN_MAX)
+    return ffi.string(sentence)
 end
 
-local function owner(holder)
-    local text = "pid " .. (holder.pid or "unknown")
-    if holder.name then
-        text = text .. " (" .. native.printable(holder.name) .. ")"
-    end
-    if holder.tag then
-        text = text .. " '" .. native.printable(holder.tag) .. "'"
-    end
-    return text
-end
-
-local function describe(holder)
-    if holder.state == "cooling" then
-        return ("released %s ago by %s; closed for %s more"):format(duration(holder.age), owner(holder),
-            duration(math.max(holder.expires_in, 0)))
-    elseif holder.state == "waiting" then
-        return ("awaited %s by %s for %s"):format(holder.mode, owner(holder), duration(holder.age))
-    elseif holder.state == "bargeable" then
-        return ("just released by %s, for its next request"):format(owner(holder))
-    end
-    return ("held %s by %s for %s"):format(holder.mode, owner(holder), duration(holder.age))
-end
-
-local class = { __tostring = describe }
+local class = { __tostring = function(reason) return reason.message end }
 
 local function text_or_nil(bytes)
     local text = ffi.string(bytes)
     return text ~= "" and text or nil
 end
 
---- A table for a struct lockshm_blocker: state, mode, pid, tid, token, age, expires_in, name, tag.
--- tostring() of it is a sentence.  Its fields pid, tid, name and tag are nil where they are not known.
+--- A table for a struct lockshm_blocker: state, mode, pid, tid, token, age, expires_in, name, tag, message.
+-- tostring() of it is the message, a sentence.  Its fields pid, tid, name and tag are nil where they are not known.
 -- @return nil if it is not known what was in the way
 function M.of_blocker(blocker)
     if blocker.state == 0 then
@@ -62,6 +45,7 @@ function M.of_blocker(blocker)
         expires_in = native.to_seconds(blocker.expires_in_ns),
         name = text_or_nil(blocker.name),
         tag = text_or_nil(blocker.tag),
+        message = explain(blocker),
     }, class)
 end
 
@@ -93,8 +77,6 @@ function M.list(handle, key)
     return found
 end
 
-local reason_class = { __tostring = function(reason) return reason.message end }
-
 --- What was in the way by a struct lockshm_report: the holder on this host, as above, or a table with only a message,
 -- which is tostring() of it: another host that holds the key, or why there is no exclusion across hosts.
 -- @return nil if it is not known what was in the way
@@ -104,7 +86,7 @@ function M.of_report(report)
     if found or text == "" or not native.has_word(code) or text == ffi.string(native.C.lockshm_strerror(code)) then
         return found
     end
-    return setmetatable({ message = text }, reason_class)
+    return setmetatable({ message = text }, class)
 end
 
 --- A table for a struct lockshm_previous: status, pid, tid, token, age, tag.
