@@ -34,6 +34,7 @@ nobase_dist_doc_DATA += \
 	%D%/decisions/27-a-note-in-redis.md \
 	%D%/decisions/28-goals-that-are-missed.md \
 	%D%/decisions/29-a-keeper-beside-the-command.md \
+	%D%/decisions/30-options-by-name.md \
 	%D%/guarantees.md \
 	%D%/internals/cross-host-crash-points.md \
 	%D%/internals/local-locks.md \

@@ -63,7 +63,7 @@ until_true test -S "$dir/redis.sock"
 
 echo "Two hosts, one redis-server:"
 for host in "$host_a" "$host_b"; do
-	"$lockctl" create "$host" --redis "unix://$dir/redis.sock" --locks 64 --requests 512 --owners 64 --redis-ttl 2s || exit 1
+	"$lockctl" create "$host" --redis "unix://$dir/redis.sock" --keys 64 --requests 512 --owners 64 --redis-ttl 2s || exit 1
 done
 "$bridge" "$host_a" 2>>"$dir/bridges" &
 bridge_a=$!

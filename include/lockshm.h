@@ -80,8 +80,8 @@
  *   - Input (request, create_options): start from the initialiser, which sets size.  Fields that a smaller
  *     struct lacks count as 0.  In a larger one the fields unknown to the library have to be 0, otherwise
  *     LOCKSHM_INVALID.
- *   - Output (report, outcome, row, stat, bridge_stat): nothing but size has to be set, once; the initialiser does it.
- *     The calls keep size, and store 0 into fields unknown to the library.
+ *   - Output (report, outcome, option, row, stat, bridge_stat): nothing but size has to be set, once; the initialiser
+ *     does it.  The calls keep size, and store 0 into fields unknown to the library.
  *   - Frozen: key, error, previous, blocker and host_lease have no size and grow into their reserved words only; those of
  *     a key have to be 0, the others are 0.
  *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or
@@ -209,7 +209,7 @@ enum lockshm_mode {
 /** The full table when a call returns LOCKSHM_FULL. */
 enum lockshm_table {
 	LOCKSHM_TABLE_NONE = 0,
-	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle place where this key may be stored: create with more locks */
+	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle place where this key may be stored: create with more keys */
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
 	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
@@ -383,38 +383,48 @@ enum lockshm_redis_policy {
 	LOCKSHM_REDIS_LOCAL_ONLY = 4 /**< gets the lock of this host alone, and LOCKSHM_LOCAL_ONLY; of a request only */
 };
 
-/** Settings of a new segment.  Start from LOCKSHM_CREATE_INIT. */
+/** Longest texts of lockshm_create_options in bytes, without the closing NUL. */
+#define LOCKSHM_REDIS_MAX 1111
+#define LOCKSHM_REDIS_PREFIX_MAX 127
+#define LOCKSHM_GLOBAL_KEYS_MAX 255
+
+/**
+ * Options of a new segment.  Start from LOCKSHM_CREATE_INIT; set fields, or options by their names with
+ * lockshm_create_option().  A plain value: texts are inside, so it may be copied and kept.
+ */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
-	uint32_t locks;    /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each; a key may use
-			    *   few of the places, so there are half as many again; idle keys give way */
+	uint32_t locks;    /**< "keys": keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each; a key
+			    *   may use few of the places, so there are half as many again; idle keys give way */
 	uint32_t requests; /**< holds plus waits at once (16384), 1..262143, also of event loops; every thread
 			    *   reserves a chunk of them, so allow for more than expected */
 	uint32_t owners;   /**< threads that take locks at once, and processes with moved holds, loops or renewals (1024),
 			    *   1..1048576, 4 KiB each */
-	mode_t permissions; /**< of the segment's file (0600), independent of the umask */
+	mode_t permissions; /**< of the segment's file (0600), 0600 plus bits of 0066; independent of the umask */
 	gid_t group;       /**< its group, or (gid_t)-1 for the caller's */
 	unsigned flags;    /**< LOCKSHM_CREATE_OR_OPEN, LOCKSHM_CREATE_REDIS_QUORUM */
 	uint64_t token_floor; /**< every token is larger than this; 0 = from the wall clock, which rises, too */
-	const char *redis;        /**< URIs of Redis servers, separated by commas; NULL = no global keys.  This and all
-				   *   below must be the same on all hosts, except host_leases */
-	const char *redis_prefix; /**< a key's name in Redis is this prefix and the key; NULL = "lk:" */
-	int redis_policy;         /**< LOCKSHM_REDIS_FAIL or LOCKSHM_REDIS_WAIT, for requests without their own */
+	int redis_policy;         /**< LOCKSHM_REDIS_FAIL or LOCKSHM_REDIS_WAIT, for requests without their own.  This and
+				   *   all below must be the same on all hosts, except host_leases, and without servers in
+				   *   redis as in LOCKSHM_CREATE_INIT */
 	uint32_t host_leases;     /**< global keys in use at once (1024), 1..4096, 1 KiB each */
-	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10 s), 1 s to 1 h;
+	int64_t redis_ttl_ns;     /**< time until this host's lease in Redis ends without renewal (10s), 1s..1h;
 				   *   renewed when a third is over */
 	int64_t redis_retain_ns;  /**< how long an unused lease stays (0; after fast local grants 20 ms), < redis_ttl_ns */
-	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0);
-				   *   at most 10 s and half of redis_ttl_ns */
+	int64_t redis_gap_ns;     /**< how long a busy key stays free after a lease, for programs that poll it (0),
+				   *   0..10s, half of redis_ttl_ns at most */
 	uint32_t redis_wait;      /**< replicas that must have a lease before it counts (0), 0..15; not with a quorum.  If
 				   *   fewer confirm in 1/8 s Redis is out of reach.  It makes a loss less likely, not
 				   *   impossible */
 	uint32_t reserved;        /**< 0 */
-	const char *global_keys;  /**< keys that are global for every request, see lockshm_create(); NULL = none */
+	char redis[LOCKSHM_REDIS_MAX + 1]; /**< URIs of Redis servers, separated by commas; "" = no global keys */
+	char redis_prefix[LOCKSHM_REDIS_PREFIX_MAX + 1]; /**< a key's name in Redis is this prefix and the key ("lk:") */
+	char global_keys[LOCKSHM_GLOBAL_KEYS_MAX + 1]; /**< keys that are global for every request, see lockshm_create();
+							*   "" = none */
 };
 #define LOCKSHM_CREATE_INIT                                                                                            \
-	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, LOCKSHM_CAST_(gid_t, -1), 0, 0, NULL, NULL, \
-	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0, 0, NULL }
+	{ sizeof(struct lockshm_create_options), 16384, 16384, 1024, 0600, LOCKSHM_CAST_(gid_t, -1), 0, 0,             \
+	  LOCKSHM_REDIS_FAIL, 1024, LOCKSHM_SECONDS(10), 0, 0, 0, 0, "", "lk:", "" }
 #define LOCKSHM_CREATE_OR_OPEN 0x1u /**< open the segment of that name, make it only if there is none */
 /** The servers are independent, and a majority decides (Redlock); otherwise each key has its server. */
 #define LOCKSHM_CREATE_REDIS_QUORUM 0x2u
@@ -464,6 +474,60 @@ struct lockshm_create_options {
  */
 int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options,
 		   struct lockshm_error *error) LOCKSHM_MUST_CHECK;
+
+/** What the text of an option looks like. */
+enum lockshm_option_kind {
+	LOCKSHM_OPTION_NUMBER = 2,      /**< decimal digits */
+	LOCKSHM_OPTION_DURATION = 3,    /**< 250ms, 1.5s, 2m, 1h or 0 */
+	LOCKSHM_OPTION_FLAG = 4,        /**< yes or no */
+	LOCKSHM_OPTION_TEXT = 5,        /**< any bytes */
+	LOCKSHM_OPTION_LIST = 6,        /**< texts, separated by commas */
+	LOCKSHM_OPTION_POLICY = 7,      /**< fail or wait */
+	LOCKSHM_OPTION_PERMISSIONS = 8, /**< octal digits: 0660 */
+	LOCKSHM_OPTION_GROUP = 9        /**< decimal digits, the number of a group; names are looked up by the caller */
+};
+
+/** One option of a segment.  Start from LOCKSHM_OPTION_INIT. */
+struct lockshm_option {
+	size_t size;      /**< sizeof(struct lockshm_option), set by the initialiser */
+	const char *name; /**< constant; a field of struct lockshm_create_options without its unit, or as its comment has it */
+	const char *help; /**< constant: a phrase */
+	int kind;         /**< enum lockshm_option_kind */
+	int of_redis;     /**< 1 = without servers in "redis" it has to be as in LOCKSHM_CREATE_INIT */
+	char initial[40]; /**< text of its value in LOCKSHM_CREATE_INIT, "" = none */
+	char range[64];   /**< its bounds: "1..16384", "at most 127 bytes" */
+};
+#define LOCKSHM_OPTION_INIT { sizeof(struct lockshm_option), NULL, NULL, 0, 0, "", "" }
+
+/**
+ * lockshm_create_option - set an option of a segment by its name, as command lines, files and other languages have it
+ * @options: from LOCKSHM_CREATE_INIT
+ * @name:    "redis_ttl", one of lockshm_create_option_at(); if @value is NULL a line "redis_ttl=10s"
+ * @value:   its text; copied.  NULL = @name has it
+ * @error:   [out] may be NULL
+ *
+ * Checks what lockshm_create() will check of this option alone.  Does not block or make system calls.
+ *
+ * Return: 0; LOCKSHM_INVALID (the message has the name of the option, its value if that is no URI of Redis, which may
+ *         have a password, and the range; @options is unchanged).
+ * Thread-safe for different options.
+ * Since: 0.1
+ */
+int lockshm_create_option(struct lockshm_create_options *options, const char *name, const char *value,
+			  struct lockshm_error *error) LOCKSHM_MUST_CHECK;
+
+/**
+ * lockshm_create_option_at - the options of a segment, one after another
+ * @index:  0 is the first
+ * @option: [out] from LOCKSHM_OPTION_INIT
+ *
+ * Does not block.
+ *
+ * Return: 0; LOCKSHM_INVALID (there are only @index of them; @option is NULL or has no size).
+ * Thread-safe.
+ * Since: 0.1
+ */
+int lockshm_create_option_at(size_t index, struct lockshm_option *option) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_create_or_open - open a segment, or make it with the defaults if there is none
@@ -1420,8 +1484,8 @@ int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
 /** The bridge of a segment.  Start from LOCKSHM_BRIDGE_STAT_INIT. */
 struct lockshm_bridge_stat {
 	size_t size;            /**< sizeof(struct lockshm_bridge_stat), set by the initialiser */
-	char servers[1112];     /**< URIs as given; "" = this segment has no Redis */
-	char prefix[128];
+	char servers[LOCKSHM_REDIS_MAX + 1]; /**< URIs as given; "" = this segment has no Redis */
+	char prefix[LOCKSHM_REDIS_PREFIX_MAX + 1];
 	char host[24];          /**< this host's name in Redis */
 	int policy;             /**< enum lockshm_redis_policy */
 	int quorum;             /**< 1 = a majority of the servers decides */
@@ -1438,8 +1502,8 @@ struct lockshm_bridge_stat {
 	uint64_t lost;
 	uint64_t commands;      /**< scripts sent to Redis */
 	uint64_t errors;        /**< of those, without a reliable reply */
-	uint64_t grants;        /**< holds granted under leases: many more than @acquired where the host passes them on */
-	char global_keys[256];  /**< as given to lockshm_create(); "" = none */
+	uint64_t grants;        /**< holds granted under leases */
+	char global_keys[LOCKSHM_GLOBAL_KEYS_MAX + 1]; /**< as given to lockshm_create(); "" = none */
 };
 #define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
 	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }

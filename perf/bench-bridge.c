@@ -84,8 +84,8 @@ static int make_one(int host, const char *uri)
 	o.locks = 4096;
 	o.requests = 8192;
 	o.owners = 64;
-	o.redis = uri;
-	o.redis_prefix = REDIS_PREFIX;
+	strcpy(o.redis, uri);
+	strcpy(o.redis_prefix, REDIS_PREFIX);
 	o.redis_policy = LOCKSHM_REDIS_WAIT;
 	o.host_leases = 64;
 	if (wished->leases)

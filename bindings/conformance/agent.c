@@ -170,27 +170,22 @@ static int on_hold(const struct line *line, lockshm_hold_t *hold)
 	return strcmp(verb, "downgrade") == 0 ? lockshm_downgrade(hold) : lockshm_acknowledge(hold);
 }
 
-static uint32_t number_named(const struct line *line, const char *name, uint32_t otherwise)
-{
-	const char *text = named(line, name);
-
-	return text ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
-}
-
+/* Options by their names; a duration is seconds here. */
 static void do_open(const struct line *line)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
-	const char *redis_policy = named(line, "redis_policy");
+	struct lockshm_option row = LOCKSHM_OPTION_INIT;
+	char text[LOCKSHM_REDIS_MAX + 8];
+	int code = 0;
 
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	options.locks = number_named(line, "locks", options.locks);
-	options.requests = number_named(line, "requests", options.requests);
-	options.owners = number_named(line, "owners", options.owners);
-	options.redis = named(line, "redis");
-	options.redis_ttl_ns = time_named(line, "redis_ttl", options.redis_ttl_ns);
-	options.redis_policy = redis_policy ? policy(redis_policy) : options.redis_policy;
-	options.global_keys = named(line, "global_keys");
-	answer_code(lockshm_create(&segment, line->words[1], &options, &report.error));
+	for (size_t i = 0; code == 0 && lockshm_create_option_at(i, &row) == 0; i++) {
+		const char *value = named(line, row.name);
+
+		snprintf(text, sizeof(text), "%s%s", value ? value : "", row.kind == LOCKSHM_OPTION_DURATION ? "s" : "");
+		code = value ? lockshm_create_option(&options, row.name, text, &report.error) : 0;
+	}
+	answer_code(code ? code : lockshm_create(&segment, line->words[1], &options, &report.error));
 }
 
 /* The child goes on with the two named pipes of the line. */

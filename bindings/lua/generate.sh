@@ -68,10 +68,6 @@ function depth_of(text,   opened) {
 		ACKNOWLEDGE GLOBAL BARGE ROBUST CREATE_OR_OPEN CREATE_REDIS_QUORUM OPEN_READ_ONLY OPEN_ANY_OWNER; do
 		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)LOCKSHM_%s);\n' "$name" "$name"
 	done
-	printf '\tputs("}\\n\\nM.capacity = {");\n\tstruct lockshm_create_options options = LOCKSHM_CREATE_INIT;\n'
-	for name in locks requests owners permissions redis_policy host_leases redis_ttl_ns; do
-		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)options.%s);\n' "$name" "$name"
-	done
 	printf '\tputs("}");\n'
 	printf '\tprintf("\\nM.version = \\"%%d.%%d.%%d\\"\\n", LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, '
 	printf 'LOCKSHM_VERSION_PATCH);\n\treturn 0;\n}\n'

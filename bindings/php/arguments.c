@@ -2,6 +2,8 @@
 /* arguments.c - values of scripts as those of lockshm.h; each failure is a ValueError that names the argument */
 #include "php_lockshm.h"
 
+#include "ext/standard/php_string.h"
+
 #include <grp.h>
 #include <math.h>
 
@@ -59,103 +61,97 @@ bool lk_request_lease(struct lockshm_request *request, double seconds, bool stri
 	return true;
 }
 
+bool lk_request_policy(struct lockshm_request *request, const zend_string *policy, uint32_t argument)
+{
+	if (!policy)
+		return true;
+	if (zend_string_equals_literal(policy, "fail"))
+		request->redis_policy = LOCKSHM_REDIS_FAIL;
+	else if (zend_string_equals_literal(policy, "wait"))
+		request->redis_policy = LOCKSHM_REDIS_WAIT;
+	else if (zend_string_equals_literal(policy, "local-only"))
+		request->redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
+	else {
+		zend_argument_value_error(argument, "must be \"fail\", \"wait\" or \"local-only\", or null");
+		return false;
+	}
+	return true;
+}
+
 /* --- Options of a segment ----------------------------------------------------------------------------- */
 
-static bool option_number(const char *name, const zval *value, zend_long least, zend_long most, uint32_t argument,
-			  zend_long *number)
+/** enum lockshm_option_kind; 0: there is no such option. */
+static int kind_of(const char *name)
 {
-	if (Z_TYPE_P(value) != IS_LONG || Z_LVAL_P(value) < least || Z_LVAL_P(value) > most) {
-		zend_argument_value_error(argument,
-					  "must have as \"%s\" an int between " ZEND_LONG_FMT " and " ZEND_LONG_FMT,
-					  name, least, most);
-		return false;
-	}
-	*number = Z_LVAL_P(value);
-	return true;
+	struct lockshm_option option = LOCKSHM_OPTION_INIT;
+
+	for (size_t i = 0; lockshm_create_option_at(i, &option) == 0; i++)
+		if (strcmp(option.name, name) == 0)
+			return option.kind;
+	return 0;
 }
 
-/** A string that C gets: a null byte would cut it.  Return: false: an exception. */
-bool lk_option_text(const char *name, const zval *value, uint32_t argument)
+/** A value as the text that the library takes, to be released; NULL: an exception. */
+static zend_string *option_text(int kind, const zval *value)
 {
-	if (Z_TYPE_P(value) != IS_STRING) {
-		zend_argument_value_error(argument, "must have as \"%s\" a string", name);
-		return false;
+	zend_string *comma, *text;
+	const struct group *group;
+	zval joined;
+
+	switch (Z_TYPE_P(value)) {
+	case IS_TRUE:
+		return zend_string_init(ZEND_STRL("yes"), 0);
+	case IS_FALSE:
+		return zend_string_init(ZEND_STRL("no"), 0);
+	case IS_LONG:
+		if (kind == LOCKSHM_OPTION_DURATION || kind == LOCKSHM_OPTION_PERMISSIONS)
+			return zend_strpprintf(0, kind == LOCKSHM_OPTION_DURATION ? ZEND_LONG_FMT "s" : "%" PRIo64, Z_LVAL_P(value));
+		break;
+	case IS_DOUBLE:
+		if (kind == LOCKSHM_OPTION_DURATION)
+			return zend_strpprintf(0, "%.9Fs", Z_DVAL_P(value));
+		break;
+	case IS_STRING:
+		group = kind == LOCKSHM_OPTION_GROUP && !CHECK_ZVAL_NULL_PATH(value) ? getgrnam(Z_STRVAL_P(value)) : NULL;
+		if (group)
+			return zend_strpprintf(0, "%lu", (unsigned long)group->gr_gid);
+		break;
+	case IS_ARRAY:
+		comma = zend_string_init(ZEND_STRL(","), 0);
+		php_implode(comma, Z_ARRVAL_P(value), &joined);
+		zend_string_release(comma);
+		return EG(exception) ? NULL : Z_STR(joined);
 	}
-	if (CHECK_ZVAL_NULL_PATH(value)) {
+	text = zval_get_string((zval *)value);
+	return EG(exception) ? NULL : text;
+}
+
+static bool set_option(struct lockshm_create_options *options, const char *name, const zval *value, uint32_t argument)
+{
+	zend_string *text = option_text(kind_of(name), value);
+	struct lockshm_error error;
+	bool good;
+
+	if (!text)
+		return false;
+	good = !CHECK_NULL_PATH(ZSTR_VAL(text), ZSTR_LEN(text));
+	if (!good)
 		zend_argument_value_error(argument, "must not contain any null bytes in \"%s\"", name);
-		return false;
+	else if (lockshm_create_option(options, name, ZSTR_VAL(text), &error) != 0) {
+		zend_argument_value_error(argument, "is wrong: %s", error.message);
+		good = false;
 	}
-	return true;
+	zend_string_release(text);
+	return good;
 }
 
-static bool option_group(struct lockshm_create_options *options, const zval *value, uint32_t argument)
-{
-	const struct group *group = NULL;
-	zend_long number;
-
-	if (Z_TYPE_P(value) != IS_STRING) {
-		if (!option_number("group", value, 0, INT32_MAX, argument, &number))
-			return false;
-		options->group = (gid_t)number;
-		return true;
-	}
-	if (!lk_option_text("group", value, argument))
-		return false;
-	group = getgrnam(Z_STRVAL_P(value));
-	if (!group) {
-		zend_argument_value_error(argument, "has an unknown \"group\": %s", Z_STRVAL_P(value));
-		return false;
-	}
-	options->group = group->gr_gid;
-	return true;
-}
-
-static uint32_t *capacity_named(struct lockshm_create_options *options, const char *name)
-{
-	if (strcmp(name, "locks") == 0)
-		return &options->locks;
-	if (strcmp(name, "requests") == 0)
-		return &options->requests;
-	return strcmp(name, "owners") == 0 ? &options->owners : NULL;
-}
-
-static bool option(struct lk_create *create, const char *name, const zval *value, uint32_t argument)
-{
-	struct lockshm_create_options *options = &create->options;
-	uint32_t *capacity = capacity_named(options, name);
-	zend_long number;
-	bool known;
-
-	if (strcmp(name, "group") == 0)
-		return option_group(options, value, argument);
-	if (strcmp(name, "permissions") == 0) {
-		if (!option_number(name, value, 0, 0777, argument, &number))
-			return false;
-		options->permissions = (mode_t)number;
-		return true;
-	}
-	if (!lk_create_redis(create, name, value, argument, &known) || known)
-		return known && !EG(exception);
-	if (!capacity) {
-		zend_argument_value_error(argument, "has an unknown option \"%s\"", name);
-		return false;
-	}
-	if (!option_number(name, value, 1, INT32_MAX, argument, &number))
-		return false;
-	*capacity = (uint32_t)number;
-	return true;
-}
-
-/** @create: to be ended by lk_create_end(), also after a failure */
-bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argument)
+bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument)
 {
 	zend_string *name;
 	zval *value;
 
-	create->options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
-	create->options.flags = LOCKSHM_CREATE_OR_OPEN;
-	ZVAL_UNDEF(&create->servers);
-	ZVAL_UNDEF(&create->prefixes);
+	*options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
+	options->flags = LOCKSHM_CREATE_OR_OPEN;
 	if (!given)
 		return true;
 	ZEND_HASH_FOREACH_STR_KEY_VAL(given, name, value) {
@@ -164,14 +160,8 @@ bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argu
 			zend_argument_value_error(argument, "must not contain any null bytes in the name of an option");
 			return false;
 		}
-		if (!option(create, name ? ZSTR_VAL(name) : "(a number)", value, argument))
+		if (!set_option(options, name ? ZSTR_VAL(name) : "(a number)", value, argument))
 			return false;
 	} ZEND_HASH_FOREACH_END();
 	return true;
-}
-
-void lk_create_end(struct lk_create *create)
-{
-	zval_ptr_dtor(&create->servers);
-	zval_ptr_dtor(&create->prefixes);
 }

@@ -33,7 +33,7 @@ if test "$PHP_LOCKSHM" != "no"; then
   PHP_SUBST([LOCKSHM_SHARED_LIBADD])
 
   PHP_NEW_EXTENSION([lockshm],
-    [lockshm.c acquire.c arguments.c errors.c hold.c locks.c redis.c segments.c session.c use.c values.c wait.c],
+    [lockshm.c acquire.c arguments.c errors.c hold.c locks.c segments.c session.c use.c values.c wait.c],
     [$ext_shared],, [-DZEND_ENABLE_STATIC_TSRMLS_CACHE=1])
   PHP_ADD_EXTENSION_DEP([lockshm], [session])
 fi

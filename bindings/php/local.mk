@@ -100,7 +100,6 @@ EXTRA_DIST += \
 	%D%/packages/testing/autoload.php \
 	%D%/packages/testing/phpunit.sh \
 	%D%/php_lockshm.h \
-	%D%/redis.c \
 	%D%/segments.c \
 	%D%/session.c \
 	%D%/tests/agent.php \

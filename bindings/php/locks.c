@@ -32,7 +32,7 @@ ZEND_METHOD(Lockshm_Locks, __construct)
 ZEND_METHOD(Lockshm_Locks, open)
 {
 	char name[LOCKSHM_NAME_MAX + 1];
-	struct lk_create create;
+	struct lockshm_create_options create;
 	struct lockshm_error error;
 	struct lk_segment *segment;
 	size_t given_length;
@@ -48,12 +48,9 @@ ZEND_METHOD(Lockshm_Locks, open)
 		zend_value_error("lockshm.segment must be at most %d bytes long", LOCKSHM_NAME_MAX);
 		RETURN_THROWS();
 	}
-	if (!lk_create_options(&create, given_options, 2)) {
-		lk_create_end(&create);
+	if (!lk_create_options(&create, given_options, 2))
 		RETURN_THROWS();
-	}
-	segment = lk_segment_open(given ? given : name, &create.options, &error);
-	lk_create_end(&create);
+	segment = lk_segment_open(given ? given : name, &create, &error);
 	if (!segment) {
 		lk_throw_segment(error.code, &error);
 		RETURN_THROWS();

@@ -23,12 +23,10 @@ namespace Lockshm {
          * The segment of that name; made if there is none.
          *
          * @param string|null $segment letters, digits, '.', '_', '-'; null = lockshm.segment, if empty "php-" and the uid
-         * @param array $options for a segment that is made: int locks, requests, owners, permissions; string|int group.  For keys
-         *                       across hosts string|string[] redis: URIs of the servers, and as for lockctl create:
-         *                       float redis_ttl, redis_gap, redis_retain (seconds); string redis_policy ("fail", "wait"),
-         *                       redis_prefix; bool redis_quorum; int host_leases, redis_wait; string|string[]
-         *                       global_keys: "*", or prefixes of keys that exclude other hosts in each request, without
-         *                       $global.  The same on all hosts, where a lockshm-bridge serves the segment
+         * @param array $options for a segment that is made, those of `lockctl create --help` with _ for -: ['keys' => 100_000,
+         *                       'permissions' => 0660, 'group' => 'www', 'redis' => ['redis://10.0.0.5'], 'redis_ttl' => 10.0
+         *                       (seconds), 'redis_quorum' => true].  What concerns Redis is to be the same on all hosts,
+         *                       where a lockshm-bridge serves the segment
          * @throws SegmentException it cannot be opened: permission, damage, version, memory
          * @throws \ValueError a wrong name or option
          */

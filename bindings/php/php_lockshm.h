@@ -30,12 +30,6 @@
 extern zend_module_entry lockshm_module_entry;
 #define phpext_lockshm_ptr &lockshm_module_entry
 
-/** Options of a segment; strings are the script's, or in here. */
-struct lk_create {
-	struct lockshm_create_options options;
-	zval servers, prefixes; /* several texts as one string */
-};
-
 /** A segment that this process has open.  Persistent: from the first open to the end of the process. */
 struct lk_segment {
 	struct lk_segment *next;
@@ -43,7 +37,7 @@ struct lk_segment {
 	lockshm_t *retired;      /* of a removed segment; holds of the present request may be in it */
 	lockshm_loop_t *loop;    /* NULL = none yet */
 	pid_t loop_pid;          /* the process that opened the loop */
-	struct lockshm_create_options options; /* strings are the segment's */
+	struct lockshm_create_options options;
 	struct lockshm_blocker refused_by; /* of the last refused try */
 	zend_ulong skipped;
 	bool makes_global; /* some keys exclude other hosts in each request */
@@ -152,13 +146,8 @@ bool lk_seconds(double seconds, uint32_t argument, int64_t least_ns, int64_t *ns
 bool lk_request_key(struct lockshm_request *request, zend_string *key, uint32_t argument);
 bool lk_request_timeout(struct lockshm_request *request, double seconds, bool endless, uint32_t argument);
 bool lk_request_lease(struct lockshm_request *request, double seconds, bool strict, bool renew, uint32_t argument);
-bool lk_create_options(struct lk_create *create, HashTable *given, uint32_t argument);
-bool lk_option_text(const char *name, const zval *value, uint32_t argument);
-void lk_create_end(struct lk_create *create);
-
-/* redis.c */
 bool lk_request_policy(struct lockshm_request *request, const zend_string *policy, uint32_t argument);
-bool lk_create_redis(struct lk_create *create, const char *name, const zval *value, uint32_t argument, bool *known);
+bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument);
 
 /* errors.c */
 void lk_throw_acquire(int code, const struct lk_segment *segment, const struct lockshm_request *request,

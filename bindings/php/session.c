@@ -172,7 +172,7 @@ static zend_result by_delegate(zend_result result, const char *action)
 
 static struct lk_segment *open_segment(void)
 {
-	struct lk_create create;
+	struct lockshm_create_options create;
 	char name[LOCKSHM_NAME_MAX + 1];
 	struct lockshm_error error;
 	struct lk_segment *segment;
@@ -182,7 +182,7 @@ static struct lk_segment *open_segment(void)
 		php_error_docref(NULL, E_WARNING, "lockshm.segment is too long");
 		return NULL;
 	}
-	segment = lk_segment_open(name, &create.options, &error);
+	segment = lk_segment_open(name, &create, &error);
 	if (!segment)
 		php_error_docref(NULL, E_WARNING, "No segment for session locks: %s", error.message);
 	return segment;

@@ -8,6 +8,7 @@
 
 #include "lock/participant.h"
 #include "lock/sweep.h"
+#include "segment/options.h"
 #include "segment/process.h"
 #include "segment/redis-options.h"
 #include "service/service.h"
@@ -66,27 +67,6 @@ LOCKSHM_EXPORT int lockshm_close(lockshm_t *segment)
 
 /* ---------------------------------------------------------------- create */
 
-static int check_options(const struct lockshm_create_options *o, struct lockshm_error *error)
-{
-	if (o->locks < 1 || o->locks > LOCKS_MAX)
-		return error_set(error, LOCKSHM_INVALID, "locks is %u, must be 1..%u", o->locks, LOCKS_MAX);
-	if (o->requests < 1 || o->requests > INDEX_MAX)
-		return error_set(error, LOCKSHM_INVALID, "requests is %u, must be 1..%u", o->requests,
-				 (unsigned)INDEX_MAX);
-	if (o->owners < 1 || o->owners > 1u << 20)
-		return error_set(error, LOCKSHM_INVALID, "owners is %u, must be 1..%u", o->owners, 1u << 20);
-	if (o->permissions & ~(mode_t)0666 || (o->permissions & 0600) != 0600)
-		return error_set(error, LOCKSHM_INVALID, "permissions are %04o, must be 0600 plus bits of 0066",
-				 (unsigned)o->permissions);
-	if (o->flags & ~(LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM))
-		return error_set(error, LOCKSHM_INVALID, "unknown flags 0x%x", o->flags);
-	if (o->token_floor > UINT64_MAX / 2)
-		return error_set(error, LOCKSHM_INVALID, "token_floor is too large");
-	if (o->reserved)
-		return error_set(error, LOCKSHM_INVALID, "reserved is %u, must be 0", o->reserved);
-	return redis_options_check(o, error);
-}
-
 /* @o: copy of the program's @options, or the defaults. */
 static int read_options(struct lockshm_create_options *o, const struct lockshm_create_options *options,
 			struct lockshm_error *error)
@@ -98,7 +78,7 @@ static int read_options(struct lockshm_create_options *o, const struct lockshm_c
 		err = sized_in(o, sizeof(*o), options, CREATE_OPTIONS_SIZE_0_1, "options", error);
 	else
 		*o = defaults;
-	return err ? err : check_options(o, error);
+	return err ? err : options_check(o, error);
 }
 
 static int make_segment(struct lockshm **out, const char *name, const struct lockshm_create_options *o,

@@ -87,7 +87,7 @@ static const char *remedy(int code, const char *text)
 		return "; lockctl rm removes it, create --or-open uses it";
 	case LOCKSHM_NO_MEMORY:
 		return strcmp(command_name, "create") == 0 ?
-			       "; fewer --locks, --requests and --owners make it smaller" : "";
+			       "; fewer --keys, --requests and --owners make it smaller" : "";
 	case LOCKSHM_BAD_SEGMENT:
 		return strcmp(command_name, "rm") == 0 ? "" : "; lockctl rm removes it if it was a segment";
 	default:

@@ -295,7 +295,7 @@ static int full(struct lockshm *s, const struct identity *id, struct lockshm_err
 		return err;
 	error_set(error, err,
 		  "no lock entry for this key: %u of %u are kept by damage marks alone: acknowledge them (lockctl ack %s --all), "
-		  "or create the segment with more locks",
+		  "or create the segment with more keys",
 		  marks, 2 * WINDOW, s->name[0] == '/' ? s->name + 1 : s->name);
 	error->table = LOCKSHM_TABLE_LOCKS;
 	return err;

@@ -1,154 +1,141 @@
 /* SPDX-License-Identifier: MIT */
-/* create.c - lockctl create: make a segment */
+/*
+ * create.c - lockctl create: make a segment
+ *
+ * Its options are those of lockshm_create_option(): "redis_ttl" there is --redis-ttl here.
+ */
+#include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lockctl/lockctl.h"
 
-enum {
-	OPTION_LOCKS = 256,
-	OPTION_REQUESTS,
-	OPTION_OWNERS,
-	OPTION_PERMISSIONS,
-	OPTION_GLOBAL_KEYS,
-	OPTION_GROUP,
-	OPTION_TOKEN_FLOOR,
-	OPTION_OR_OPEN,
-	OPTION_REDIS,
-	OPTION_REDIS_GAP,
-	OPTION_HOST_LEASES,
-	OPTION_REDIS_RETAIN,
-	OPTION_REDIS_POLICY,
-	OPTION_REDIS_PREFIX,
-	OPTION_REDIS_QUORUM,
-	OPTION_REDIS_TTL,
-	OPTION_REDIS_WAIT
-};
+enum { OPTION_FROM = 256, OPTION_OR_OPEN, OPTION_FIRST };
+enum { OPTIONS_MAX = 64, NAME_BYTES = 40 };
 
-static const struct option options[] = {
-	{ "global-keys", required_argument, NULL, OPTION_GLOBAL_KEYS },
-	{ "group", required_argument, NULL, OPTION_GROUP },
-	{ "help", no_argument, NULL, 'h' },
-	{ "host-leases", required_argument, NULL, OPTION_HOST_LEASES },
-	{ "locks", required_argument, NULL, OPTION_LOCKS },
-	{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
-	{ "owners", required_argument, NULL, OPTION_OWNERS },
-	{ "permissions", required_argument, NULL, OPTION_PERMISSIONS },
-	{ "redis", required_argument, NULL, OPTION_REDIS },
-	{ "redis-gap", required_argument, NULL, OPTION_REDIS_GAP },
-	{ "redis-retain", required_argument, NULL, OPTION_REDIS_RETAIN },
-	{ "redis-policy", required_argument, NULL, OPTION_REDIS_POLICY },
-	{ "redis-prefix", required_argument, NULL, OPTION_REDIS_PREFIX },
-	{ "redis-quorum", no_argument, NULL, OPTION_REDIS_QUORUM },
-	{ "redis-ttl", required_argument, NULL, OPTION_REDIS_TTL },
-	{ "redis-wait", required_argument, NULL, OPTION_REDIS_WAIT },
-	{ "requests", required_argument, NULL, OPTION_REQUESTS },
-	{ "token-floor", required_argument, NULL, OPTION_TOKEN_FLOOR },
-	{ NULL, 0, NULL, 0 } /* end */
-};
-
-static uint32_t capacity(const char *option, const char *text)
+/** The option at @index; false = there are no more. */
+static bool row_at(size_t index, struct lockshm_option *row)
 {
-	return (uint32_t)args_number(option, text, 1, UINT32_MAX);
+	*row = (struct lockshm_option)LOCKSHM_OPTION_INIT;
+	return lockshm_create_option_at(index, row) == 0;
 }
 
-static mode_t parse_permissions(const char *text)
+static const char *dashed(const char *name, char out[NAME_BYTES])
 {
-	size_t digits = strspn(text, "01234567");
-	mode_t permissions = 0;
+	size_t i;
 
-	if (!digits || digits > 4 || text[digits])
-		usage_error("--permissions: '%s' are not octal permissions such as 0660", text);
-	for (const char *digit = text; *digit; digit++)
-		permissions = permissions << 3 | (mode_t)(*digit - '0');
-	return permissions;
+	for (i = 0; name[i] && i < NAME_BYTES - 1; i++)
+		out[i] = name[i] == '_' ? '-' : name[i];
+	out[i] = '\0';
+	return out;
 }
 
-static gid_t parse_group(const char *text)
+static const char *value_name(int kind)
+{
+	static const char *const names[] = {
+		[LOCKSHM_OPTION_NUMBER] = " N",		 [LOCKSHM_OPTION_DURATION] = " DUR",
+		[LOCKSHM_OPTION_FLAG] = "",		 [LOCKSHM_OPTION_TEXT] = " TEXT",
+		[LOCKSHM_OPTION_LIST] = " A[,B...]",	 [LOCKSHM_OPTION_POLICY] = " POLICY",
+		[LOCKSHM_OPTION_PERMISSIONS] = " OCTAL", [LOCKSHM_OPTION_GROUP] = " GROUP",
+	};
+
+	return names[kind];
+}
+
+/** A line for each option of a segment: its meaning, default and range. */
+void create_help(void)
+{
+	char name[NAME_BYTES], option[2 * NAME_BYTES];
+	struct lockshm_option row;
+
+	for (size_t i = 0; row_at(i, &row); i++) {
+		snprintf(option, sizeof(option), "--%s%s", dashed(row.name, name), value_name(row.kind));
+		printf("  %-24s %s", option, row.help);
+		if (row.kind != LOCKSHM_OPTION_FLAG)
+			printf("%s%s%s; %s", *row.initial ? " (" : "", row.initial, *row.initial ? ")" : "",
+			       row.kind == LOCKSHM_OPTION_GROUP ? "a name or a number" : row.range);
+		putchar('\n');
+	}
+}
+
+/** For getopt_long(); lasts as long as the program. */
+static const struct option *long_options(void)
+{
+	static char names[OPTIONS_MAX][NAME_BYTES];
+	static struct option longs[OPTIONS_MAX + 4] = {
+		{ "from", required_argument, NULL, OPTION_FROM },
+		{ "help", no_argument, NULL, 'h' },
+		{ "or-open", no_argument, NULL, OPTION_OR_OPEN },
+	};
+	struct lockshm_option row;
+
+	for (int i = 0; i < OPTIONS_MAX && row_at((size_t)i, &row); i++)
+		longs[i + 3] = (struct option){ dashed(row.name, names[i]),
+						row.kind == LOCKSHM_OPTION_FLAG ? no_argument : required_argument, NULL,
+						OPTION_FIRST + i };
+	return longs;
+}
+
+/** The number of a group, to be freed: the library knows numbers only. */
+static char *group_number(const char *text)
 {
 	const struct group *group = getgrnam(text);
 
-	if (group)
-		return group->gr_gid;
-	if (!*text || text[strspn(text, "0123456789")])
+	if (!group && (!*text || text[strspn(text, "0123456789")]))
 		usage_error("--group: there is no group '%s'", text);
-	/* (gid_t)-1 would mean "unchanged". */
-	return (gid_t)args_number("--group", text, 0, UINT32_MAX - 1);
+	return group ? format_text("%lu", (unsigned long)group->gr_gid) : format_text("%s", text);
 }
 
-/** --redis, and the options that need it. */
-static void set_redis(int option, struct lockshm_create_options *settings)
+static void set_row(struct lockshm_create_options *settings, size_t index, const char *text)
 {
-	switch (option) {
-	case OPTION_REDIS:
-		settings->redis = optarg;
-		break;
-	case OPTION_GLOBAL_KEYS:
-		settings->global_keys = optarg;
-		break;
-	case OPTION_HOST_LEASES:
-		settings->host_leases = capacity("--host-leases", optarg);
-		break;
-	case OPTION_REDIS_RETAIN:
-		settings->redis_retain_ns = args_duration("--redis-retain", optarg, DURATION_FINITE);
-		break;
-	case OPTION_REDIS_GAP:
-		settings->redis_gap_ns = args_duration("--redis-gap", optarg, DURATION_FINITE);
-		break;
-	case OPTION_REDIS_POLICY:
-		settings->redis_policy = args_policy("--redis-policy", optarg);
-		break;
-	case OPTION_REDIS_PREFIX:
-		settings->redis_prefix = optarg;
-		break;
-	case OPTION_REDIS_QUORUM:
-		settings->flags |= LOCKSHM_CREATE_REDIS_QUORUM;
-		break;
-	case OPTION_REDIS_WAIT:
-		settings->redis_wait = (uint32_t)args_number("--redis-wait", optarg, 0, 15);
-		break;
-	case OPTION_REDIS_TTL:
-		settings->redis_ttl_ns = args_duration("--redis-ttl", optarg, DURATION_FINITE);
-		break;
+	char name[NAME_BYTES];
+	struct lockshm_option row;
+	struct lockshm_error error;
+	char *number = NULL;
+
+	if (!row_at(index, &row))
+		abort();
+	if (row.kind == LOCKSHM_OPTION_GROUP)
+		text = number = group_number(text);
+	if (lockshm_create_option(settings, row.name, row.kind == LOCKSHM_OPTION_FLAG ? "yes" : text, &error) < 0)
+		usage_error("--%s: %s", dashed(row.name, name), error.message);
+	free(number);
+}
+
+/** Lines name=value, as of lockshm_create_option(); empty ones and those that begin with '#' are left out. */
+static void read_file(struct lockshm_create_options *settings, const char *path)
+{
+	FILE *file = fopen(path, "re");
+	struct lockshm_error error;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (!file)
+		usage_error("--from: %s: %s", path, strerror(errno));
+	for (int number = 1; getline(&line, &size, file) > 0; number++) {
+		line[strcspn(line, "\n")] = '\0';
+		if (*line && *line != '#' && lockshm_create_option(settings, line, NULL, &error) < 0)
+			usage_error("--from: line %d of %s: %s", number, path, error.message);
 	}
+	if (ferror(file))
+		usage_error("--from: %s: %s", path, strerror(errno));
+	free(line);
+	fclose(file);
 }
 
 static void parse(int argc, char **argv, struct lockshm_create_options *settings)
 {
-	bool redis_options = false;
+	const struct option *longs = long_options();
 
-	for (int option; (option = args_option(argc, argv, ":h", options)) != -1;) {
-		switch (option) {
-		case OPTION_LOCKS:
-			settings->locks = capacity("--locks", optarg);
-			break;
-		case OPTION_REQUESTS:
-			settings->requests = capacity("--requests", optarg);
-			break;
-		case OPTION_OWNERS:
-			settings->owners = capacity("--owners", optarg);
-			break;
-		case OPTION_PERMISSIONS:
-			settings->permissions = parse_permissions(optarg);
-			break;
-		case OPTION_GROUP:
-			settings->group = parse_group(optarg);
-			break;
-		case OPTION_TOKEN_FLOOR:
-			settings->token_floor = args_number("--token-floor", optarg, 1, UINT64_MAX);
-			break;
-		case OPTION_OR_OPEN:
+	for (int option; (option = args_option(argc, argv, ":h", longs)) != -1;) {
+		if (option == OPTION_FROM)
+			read_file(settings, optarg);
+		else if (option == OPTION_OR_OPEN)
 			settings->flags |= LOCKSHM_CREATE_OR_OPEN;
-			break;
-		default:
-			redis_options |= option != OPTION_REDIS;
-			set_redis(option, settings);
-			break;
-		}
+		else
+			set_row(settings, (size_t)(option - OPTION_FIRST), optarg);
 	}
-	if (redis_options && !settings->redis)
-		usage_error("Redis options are given, but --redis names no server");
 }
 
 /** Something has the name, but no segment that create --or-open could use: why not, since rm may not help either. */

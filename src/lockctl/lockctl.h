@@ -21,6 +21,8 @@ struct command {
 
 int lockctl_ack(int argc, char **argv);
 int lockctl_create(int argc, char **argv);
+/** What lockctl create --help has from the table of the library. */
+void create_help(void);
 int lockctl_hold(int argc, char **argv);
 int lockctl_ls(int argc, char **argv);
 int lockctl_once(int argc, char **argv);

@@ -42,32 +42,10 @@ static const struct command commands[] = {
 	  "  --prefix P               those of keys that begin with P\n"
 	  "  --older-than DUR         those that were left at least that long ago\n"
 	  ID_LINE ESCAPED_LINE ANY_OWNER_LINE },
-	{ "create", lockctl_create,
-	  "NAME [--locks N] [--requests N] [--owners N] [--permissions 0660] [--group G]\n"
-	  "                      [--token-floor N] [--or-open] [--redis URI[,URI...]]\n"
-	  "                      [--redis-prefix P] [--redis-policy fail|wait]\n"
-	  "                      [--redis-ttl DUR] [--redis-retain DUR] [--redis-gap DUR]\n"
-	  "                      [--host-leases N] [--redis-wait N | --redis-quorum]\n"
-	  "                      [--global-keys '*'|P[,P...]]",
+	{ "create", lockctl_create, "NAME [--or-open] [--from FILE] [--OPTION VALUE]...",
 	  "make a segment",
-	  "  --locks N                keys that have room at once (16384)\n"
-	  "  --requests N             holds plus waits at once (16384)\n"
-	  "  --owners N               threads that take locks at once (1024)\n"
-	  "  --permissions OCTAL      of its file, whatever the umask (0600)\n"
-	  "  --group G                group of the segment, by name or number\n"
-	  "  --token-floor N          every token is larger than N\n"
 	  "  --or-open                use an existing valid segment of that name\n"
-	  "  --redis URI[,URI...]     servers for run --global: redis://HOST[:PORT][/DB], rediss://... (TLS)\n"
-	  "                           or unix:///PATH[?db=DB]; passwords and TLS files are the bridge's\n"
-	  "  --redis-prefix P         a key's name in Redis is P and the key (lk:)\n"
-	  "  --redis-policy POLICY    when Redis is out of reach: fail or wait (fail)\n"
-	  "  --redis-ttl DUR          time until this host's leases end without renewal (10s)\n"
-	  "  --redis-retain DUR       how long an unused lease stays (0)\n"
-	  "  --redis-gap DUR          between two leases a busy key stays free for programs that poll it (0)\n"
-	  "  --host-leases N          global keys in use at once (1024)\n"
-	  "  --redis-wait N           replicas that must have a lease before it counts (0)\n"
-	  "  --redis-quorum           a majority of the servers decides; otherwise each key has its server\n"
-	  "  --global-keys P[,P...]   keys that are global for every request: those that begin with P; '*' = all\n" },
+	  "  --from FILE              lines OPTION=VALUE, with _ for -, as if they were given here\n" },
 	{ "help", help_of, "[COMMAND]", "list the commands, or the options of one", "" },
 	{ "hold", lockctl_hold,
 	  "NAME KEY --fd N [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--tag T] [-E CODE]\n"
@@ -169,8 +147,11 @@ static void help(FILE *out)
 
 static __attribute__((noreturn)) void command_help(void)
 {
-	printf("usage: lockctl %s%s%s\n\n%s.\n\n%s" HELP_LINE, running->name, *running->synopsis ? " " : "",
+	printf("usage: lockctl %s%s%s\n\n%s.\n\n%s", running->name, *running->synopsis ? " " : "",
 	       running->synopsis, running->summary, running->options);
+	if (running->run == lockctl_create)
+		create_help();
+	fputs(HELP_LINE, stdout);
 	exit(program_end(EXIT_OK));
 }
 

@@ -62,7 +62,7 @@ static const struct field fields[] = {
 	FIELD(timeouts, "lockshm_timeouts", KIND_COUNTER, "Requests that timed out or were cancelled."),
 	FIELD(tries_failed, "lockshm_tries_failed", KIND_COUNTER, "Requests that were refused at once: not free."),
 	FIELD(deadlocks, "lockshm_deadlocks", KIND_COUNTER, "Requests refused as deadlocks."),
-	FIELD(refused_locks, "lockshm_refused_locks", KIND_COUNTER, "Refused: no room for the key; more --locks, or ack marks."),
+	FIELD(refused_locks, "lockshm_refused_locks", KIND_COUNTER, "Refused: no room for the key; more --keys, or ack marks."),
 	FIELD(refused_requests, "lockshm_refused_requests", KIND_COUNTER, "Refused: no request record; more --requests."),
 	FIELD(refused_owners, "lockshm_refused_owners", KIND_COUNTER, "Refused: no slot for the thread; more --owners."),
 	FIELD(refused_tickets, "lockshm_refused_tickets", KIND_COUNTER, "Refused: the key's numbers are used up; create anew."),

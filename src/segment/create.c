@@ -190,7 +190,7 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	h->n_requests = h->n_chunks * h->chunk_size;
 	h->n_locks = locks_slots(o->locks);
 	h->n_buckets = h->n_locks / BUCKET_SPAN;
-	h->n_host_leases = o->redis ? o->host_leases : 0;
+	h->n_host_leases = o->redis[0] ? o->host_leases : 0;
 	segment_plan(h);
 }
 

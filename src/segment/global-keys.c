@@ -11,10 +11,8 @@
 
 int global_keys_check(const char *rule, struct lockshm_error *error)
 {
-	size_t len = strnlen(rule, GLOBAL_KEYS_BYTES), n;
+	size_t len = strlen(rule), n;
 
-	if (len == GLOBAL_KEYS_BYTES)
-		return error_set(error, LOCKSHM_INVALID, "global_keys has more than %d bytes", GLOBAL_KEYS_BYTES - 1);
 	if (rule[0] == ALL && len == 1)
 		return 0;
 	if (memchr(rule, ALL, len))

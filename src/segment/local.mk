@@ -7,6 +7,8 @@ liblockshm_internal_la_SOURCES += \
 	%D%/global-keys.h \
 	%D%/layout.h \
 	%D%/map.c \
+	%D%/options.c \
+	%D%/options.h \
 	%D%/process.c \
 	%D%/process.h \
 	%D%/redis-options.c \

@@ -8,8 +8,9 @@
 #include "sys/compiler.h"
 
 /*
- * 0 or LOCKSHM_INVALID.  Syntax only: no server is contacted, no file read, and whether the bridge of this host has TLS
- * is for the bridge to report.  A segment may be created at boot, before the network is up.
+ * What options that are good each have to do with each other: 0 or LOCKSHM_INVALID.  No server is contacted, no file
+ * read, and whether the bridge of this host has TLS is for the bridge to report.  A segment may be created at boot,
+ * before the network is up.
  */
 MUST_CHECK int redis_options_check(const struct lockshm_create_options *o, struct lockshm_error *error);
 

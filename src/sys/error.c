@@ -42,7 +42,7 @@ static const struct {
 
 static const char *const table_advice[] = {
 	[LOCKSHM_TABLE_LOCKS] = "lock table full: every place for this key is held, awaited or damaged; release or acknowledge "
-				"locks, or create the segment with more locks",
+				"locks, or create the segment with more keys",
 	[LOCKSHM_TABLE_REQUESTS] = "request table full: every record holds, waits or is reserved by another thread; create the "
 				   "segment with more requests",
 	[LOCKSHM_TABLE_OWNERS] = "owner table full: too many threads take locks; create the segment with more owners",

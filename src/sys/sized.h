@@ -28,7 +28,8 @@
 	_Static_assert(sizeof(struct type) <= SIZED_MAX, "a growing struct has an upper bound")
 
 SIZED(BRIDGE_STAT, lockshm_bridge_stat, grants, global_keys);
-SIZED(CREATE_OPTIONS, lockshm_create_options, reserved, global_keys);
+SIZED(CREATE_OPTIONS, lockshm_create_options, global_keys, global_keys);
+SIZED(OPTION, lockshm_option, range, range);
 SIZED(OUTCOME, lockshm_outcome, report, report);
 SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);

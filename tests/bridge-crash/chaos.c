@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <string.h>
 
 #define BLOCKS 16384 /* a million records */
 #define WAIT_MAX_NS LOCKSHM_SECONDS(12)
@@ -153,7 +154,7 @@ static void make_hosts(void)
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	for (i = 0; i < CHAOS_HOSTS; i++) {
 		chaos_proxies[i] = proxy_start(chaos_redis, false);
-		options.redis = chaos_proxies[i]->uri;
+		strcpy(options.redis, chaos_proxies[i]->uri);
 		host_make(i, &options);
 	}
 }

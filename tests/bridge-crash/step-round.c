@@ -238,7 +238,7 @@ static void make_hosts(const struct step *op)
 	host_make(1, &options);
 	if (op->proxy) {
 		proxies[0] = proxy_start(redis, false);
-		options.redis = proxies[0]->uri;
+		strcpy(options.redis, proxies[0]->uri);
 	}
 	host_make_bare(0, &options);
 }

@@ -213,7 +213,7 @@ static void meet(void)
 
 	servers_start(SERVERS);
 	proxies_start(SERVERS);
-	options.redis = proxies_uris();
+	strcpy(options.redis, proxies_uris());
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	host_make_bare(0, &options);
 	ck_code(redis_keys_make(&names, REDIS_KEYS_SINGLE, "lk:", K, strlen(K), NULL), 0);

@@ -246,7 +246,7 @@ START_TEST(a_server_that_refuses)
 	char uri[200];
 
 	snprintf(uri, sizeof(uri), "unix://blind:pw@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_make(0, &options);
 	ck_redis("OK", redis, "ACL SETUSER blind reset on >pw ~* &* +@all -eval -evalsha");
 	ck_assert_int_eq(inspect(0, K)->code, LOCKSHM_BRIDGE);
@@ -311,7 +311,7 @@ START_TEST(the_host_notices_without_tracking)
 
 	snprintf(uri, sizeof(uri), "unix://untracked:pw@%s", redis->socket);
 	ck_redis("OK", redis, "ACL SETUSER untracked reset on >pw ~* &* +@all -client|tracking");
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(60);
 	host_make(0, &options);
 	a = on_host(0);
@@ -418,7 +418,7 @@ START_TEST(of_several_servers_the_one_that_has_it)
 	int i, n = 0;
 
 	snprintf(uris, sizeof(uris), "%s,%s", redis->uri, second->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	host_make(0, &options);
 	a = on_host(0);
 	for (i = 0; i < 12; i++) {

@@ -89,7 +89,7 @@ static void host_at(unsigned i, const struct redis *r)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis = r->tcp_uri;
+	strcpy(options.redis, r->tcp_uri);
 	options.redis_ttl_ns = TTL_NS;
 	host_make(i, &options);
 }
@@ -400,7 +400,7 @@ START_TEST(no_majority_of_a_cluster)
 
 	cluster_start(MASTERS);
 	snprintf(uris, sizeof(uris), "%s,%s,%s", nodes[0]->tcp_uri, nodes[1]->tcp_uri, nodes[2]->tcp_uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	host_make(0, &options);
 	a = on_host(0);
@@ -437,7 +437,7 @@ START_TEST(beside_a_server_that_is_in_no_cluster)
 	choose_key(its, "t", 0);
 	choose_key(other, "t", 1);
 	snprintf(command, sizeof(command), "EXISTS lk:%s", other);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);

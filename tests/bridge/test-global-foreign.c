@@ -20,7 +20,7 @@ static void hosts_without_prefix(void)
 	struct lockshm_create_options options = host_options();
 	unsigned i;
 
-	options.redis_prefix = "";
+	strcpy(options.redis_prefix, "");
 	for (i = 0; i < 2; i++)
 		host_make(i, &options);
 	a = on_host(0);

@@ -17,7 +17,7 @@ static void hosts_with(const char *global_keys)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.global_keys = global_keys;
+	strcpy(options.global_keys, global_keys);
 	host_make(0, &options);
 	host_make(1, &options);
 	a = on_host(0);
@@ -92,7 +92,7 @@ END_TEST
 
 START_TEST(none)
 {
-	hosts_with(NULL);
+	hosts_with("");
 	is_local(USER);
 }
 END_TEST
@@ -344,8 +344,8 @@ static int create_with(const char *global_keys, const char *uri, struct lockshm_
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis = uri;
-	options.global_keys = global_keys;
+	strcpy(options.redis, uri);
+	memcpy(options.global_keys, global_keys, strnlen(global_keys, sizeof(options.global_keys) - 1) + 1);
 	return lockshm_create(NULL, "lockshm-hosts-none", &options, error);
 }
 
@@ -354,7 +354,7 @@ START_TEST(bad_rules)
 	static const struct {
 		const char *rule, *text;
 	} cases[] = {
-		{ "", "empty prefix" },	     { "a,,b", "empty prefix" },	 { "a,", "empty prefix" },
+		{ "a,,b", "empty prefix" },	 { "a,", "empty prefix" },
 		{ "user:*", "'*' alone" },   { "*,a", "'*' alone" },
 		{ "01234567890123456789012345678901234567890123456789012345678901234", "more than 64" },
 	};
@@ -369,10 +369,11 @@ START_TEST(bad_rules)
 	for (i = 0; i < sizeof(long_one) - 1; i++)
 		long_one[i] = i % 2 ? ',' : 'a';
 	long_one[i] = '\0';
+	/* Not terminated in its field. */
 	ck_code(create_with(long_one, redis->uri, &error), LOCKSHM_INVALID);
 	ck_contains(error.message, "more than 255 bytes");
-	ck_code(create_with("a", NULL, &error), LOCKSHM_INVALID);
-	ck_contains(error.message, "no Redis server is named");
+	ck_code(create_with("a", "", &error), LOCKSHM_INVALID);
+	ck_contains(error.message, "is for Redis, but redis names no server");
 }
 END_TEST
 

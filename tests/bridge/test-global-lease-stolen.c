@@ -225,7 +225,7 @@ START_TEST(without_invalidations)
 
 	ck_redis("OK", redis, "ACL SETUSER deaf on >pw ~* +@all -subscribe -client|tracking");
 	snprintf(uri, sizeof(uri), "unix://deaf:pw@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_make(0, &options);
 	a = on_host(0);
 	for (k = 0; k < 3; k++) {

@@ -202,9 +202,9 @@ static void host_at(const char *uris, unsigned flags)
 	struct lockshm_create_options options = host_options();
 
 	keep_log();
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	/* No login: it would be one more reply of the handshake. */
-	options.redis_prefix = "lk:";
+	strcpy(options.redis_prefix, "liar:");
 	options.flags = flags;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);
@@ -333,7 +333,7 @@ static void choose_keys(char out[5][16], size_t at)
 
 	for (i = 0; n < 5; i++) {
 		snprintf(out[n], 16, "k%d", i);
-		ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "lk:", out[n], strlen(out[n]), NULL), 0);
+		ck_code(redis_keys_make(&keys, REDIS_KEYS_SINGLE, "liar:", out[n], strlen(out[n]), NULL), 0);
 		n += redis_server_of(&keys, 2) == at;
 		redis_keys_free(&keys);
 	}
@@ -376,7 +376,7 @@ START_TEST(lie_of_the_only_server)
 	while (a->answer.code == LOCKSHM_BRIDGE)
 		(void)global_wait(a, "key", LOCKSHM_EXCLUSIVE);
 	ck_code(a->answer.code, 0);
-	ck_redis(lease_of(0, "key").value, redis, "GET lk:key");
+	ck_redis(lease_of(0, "key").value, redis, "GET liar:key");
 	bridge_is_well(lie);
 }
 END_TEST

@@ -169,7 +169,7 @@ START_TEST(no_reply)
 	struct lockshm_create_options options = host_options();
 	struct proxy *p = proxy_start(redis, false);
 
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	serve_host(&options);
 	ck_code(global_wait(a, KEY, LOCKSHM_EXCLUSIVE), 0);
 	proxy_set(p, PROXY_BLACKHOLE);
@@ -186,7 +186,7 @@ START_TEST(renewals_refused)
 
 	ck_redis("OK", redis, "ACL SETUSER poor reset on >pw ~* &* +@all");
 	snprintf(uri, sizeof(uri), "unix://poor:pw@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	serve_host(&options);
 	ck_code(global_wait(a, KEY, LOCKSHM_EXCLUSIVE), 0);
 	ck_redis("OK", redis, "ACL SETUSER poor -pexpire");
@@ -236,7 +236,7 @@ START_TEST(a_wrong_password)
 
 	ck_redis("OK", redis, "ACL SETUSER poor reset on >pw ~* &* +@all");
 	snprintf(uri, sizeof(uri), "unix://poor:wrong@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	serve_host(&options);
 	for (i = 0; i < 5; i++)
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -257,7 +257,7 @@ START_TEST(lost_and_back_again)
 	struct proxy *p = proxy_start(redis, false);
 	unsigned i;
 
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	serve_host(&options);
 	for (i = 1; i <= 2; i++) {
 		proxy_set(p, PROXY_REFUSE);
@@ -360,7 +360,7 @@ START_TEST(refused_by_one_of_three)
 	for (i = 0; i < 3; i++)
 		three[i] = redis_start(NULL, false);
 	snprintf(uris, sizeof(uris), "%s,%s,%s", three[0]->uri, three[1]->uri, three[2]->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_retain_ns = 0;

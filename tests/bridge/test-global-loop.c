@@ -290,7 +290,7 @@ START_TEST(refused)
 	t[0].request.flags = LOCKSHM_GLOBAL;
 	t[0].request.redis_policy = 1;
 	ck_code(task_acquire(loop, &t[0]), LOCKSHM_INVALID);
-	options.redis = NULL;
+	options = (struct lockshm_create_options)LOCKSHM_CREATE_INIT;
 	host_make_bare(1, &options);
 	seg = hosts[1].s;
 	loop = loop_new();

@@ -237,7 +237,7 @@ START_TEST(kills_around_one_server)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(board, MAP_FAILED);
 	own_server_with("maxclients 1000");
-	options.redis = redis->uri;
+	strcpy(options.redis, redis->uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.owners = 16;

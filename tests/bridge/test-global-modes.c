@@ -147,7 +147,7 @@ START_TEST(modes_change_while_redis_is_frozen)
 	uint64_t token;
 
 	own_server();
-	options.redis = redis->uri;
+	strcpy(options.redis, redis->uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(60);
 	host_make(0, &options);
 	a = on_host(0);

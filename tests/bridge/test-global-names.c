@@ -73,7 +73,7 @@ START_TEST(a_slow_name_delays_no_other)
 
 	resolver();
 	snprintf(uris, sizeof(uris), "%s,redis://slow.test:%d", redis->uri, named->port);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(2);
 	host_led_here(&options);
 	for (i = 0, good[0] = bad[0] = '\0'; !good[0] || !bad[0]; i++) {
@@ -116,7 +116,7 @@ START_TEST(an_unknown_name_in_a_majority)
 	char uris[300];
 
 	snprintf(uris, sizeof(uris), "redis://unknown.test,%s,%s", redis->uri, second->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_led_here(&options);
@@ -131,7 +131,7 @@ START_TEST(an_unknown_name_alone)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis = "redis://unknown.test";
+	strcpy(options.redis, "redis://unknown.test");
 	host_led_here(&options);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
 	ck_contains(a->answer.report.error.message, "no address");
@@ -155,7 +155,7 @@ START_TEST(no_result_of_an_earlier_look_up)
 
 	resolver();
 	snprintf(uri, sizeof(uri), "redis://late.test:%d", named->port);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_led_here(&options);
 	ck_assert(await(refused_so_often, &connections));
 	__atomic_store_n(known, 1, __ATOMIC_RELEASE);
@@ -210,7 +210,7 @@ START_TEST(a_demoted_master_is_left)
 
 	resolver();
 	__atomic_store_n(port_now, old->port, __ATOMIC_RELEASE);
-	options.redis = "redis://moves.test:1";
+	strcpy(options.redis, "redis://moves.test:1");
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_led_here(&options);
 	ck_code(global_wait(a, "before", LOCKSHM_EXCLUSIVE), 0);

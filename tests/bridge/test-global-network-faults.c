@@ -16,7 +16,7 @@ START_TEST(lost_replies)
 	struct proxy *p = proxy_start(redis, false);
 	int i;
 
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);
 	host_make(1, &options);
@@ -52,7 +52,7 @@ static void hosts_by_their_paths(int64_t ttl_ns)
 	options.redis_ttl_ns = ttl_ns;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(1, &options);
-	options.redis = proxy->uri;
+	strcpy(options.redis, proxy->uri);
 	host_make(0, &options);
 	a = on_host(0);
 	b = on_host(0);
@@ -228,7 +228,7 @@ START_TEST(no_descriptor_left)
 	int fd;
 
 	proxy = proxy_start(redis, false);
-	options.redis = proxy->uri;
+	strcpy(options.redis, proxy->uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(6);
 	host_make_bare(0, &options);
 	a = on_host(0);

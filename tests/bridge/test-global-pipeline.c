@@ -42,7 +42,7 @@ static void one_server(int64_t ttl_ns)
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.redis_ttl_ns = ttl_ns;
 	host_make(1, &options);
-	options.redis = proxy->uri;
+	strcpy(options.redis, proxy->uri);
 	host_make(0, &options);
 }
 
@@ -353,7 +353,7 @@ START_TEST(many_keys_of_a_silent_server)
 	int64_t end, late, took;
 
 	snprintf(uris, sizeof(uris), "%s,%s", silent->uri, redis->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	options.host_leases = options.requests = options.locks = 2 * MANY;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);

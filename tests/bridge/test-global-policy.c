@@ -362,7 +362,7 @@ START_TEST(no_result_of_an_earlier_command)
 	struct proxy *p = proxy_start(redis, false);
 	int tries = 0;
 
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	host_make(0, &options);
 	a = on_host(0);
@@ -494,7 +494,7 @@ static struct proxy *host_of_one_key(void)
 	struct lockshm_create_options options = host_options();
 	struct proxy *p = proxy_start(redis, false);
 
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	options.host_leases = 1;
 	host_make(0, &options);

@@ -378,7 +378,7 @@ START_TEST(as_many_keys_as_leases)
 	lockshm_loop_t *loop;
 
 	own_server();
-	options.redis = redis->uri;
+	strcpy(options.redis, redis->uri);
 	options.host_leases = (uint32_t)n;
 	options.requests = options.locks = 2 * (uint32_t)n;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);

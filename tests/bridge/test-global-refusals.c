@@ -33,7 +33,7 @@ START_TEST(no_rights)
 	char uri[200];
 
 	snprintf(uri, sizeof(uri), "unix://nobody@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY); /* does not apply to a refusal */
 	host_make(0, &options);
 	a = on_host(0);
@@ -50,7 +50,7 @@ START_TEST(no_such_database)
 	char uri[200];
 
 	snprintf(uri, sizeof(uri), "%s?db=99", redis->uri);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -103,7 +103,7 @@ static void host_without(const char *right, const char *more)
 			n += (size_t)snprintf(line + n, sizeof(line) - n, " +%s", rights[i]);
 	ck_redis("OK", redis, "%s +eval", line);
 	snprintf(uri, sizeof(uri), "unix://poor:pw@%s", redis->socket);
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_make(0, &options);
 }
 
@@ -232,7 +232,7 @@ START_TEST(refused_by_a_majority)
 		others[i] = redis_start("requirepass secret", false);
 	snprintf(uris, sizeof(uris), "%s,unix://:wrong@%s,unix://:wrong@%s", redis->uri, others[0]->socket,
 		 others[1]->socket);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);

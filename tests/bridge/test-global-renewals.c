@@ -25,7 +25,7 @@ static void hold_all_at(const char *uri, int64_t ttl_ns)
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	unsigned i;
 
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	options.host_leases = 128;
 	options.redis_ttl_ns = ttl_ns;
 	options.locks = 256;

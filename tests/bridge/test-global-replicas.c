@@ -30,7 +30,7 @@ static void with_wait(uint32_t n, int policy)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis = master->uri;
+	strcpy(options.redis, master->uri);
 	options.redis_wait = n;
 	options.redis_policy = segment_policy(policy);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(4);
@@ -102,7 +102,7 @@ START_TEST(wrong_settings)
 	ck_code(lockshm_create(NULL, "lockshm-hosts-none", &options, &error), LOCKSHM_INVALID);
 	ck_contains(error.message, "redis_wait is 16");
 	options.redis_wait = 1;
-	options.redis = "redis://a,redis://b,redis://c";
+	strcpy(options.redis, "redis://a,redis://b,redis://c");
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	ck_code(lockshm_create(NULL, "lockshm-hosts-none", &options, &error), LOCKSHM_INVALID);
 	ck_contains(error.message, "quorum");

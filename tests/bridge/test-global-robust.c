@@ -522,7 +522,7 @@ START_TEST(global_by_the_segment)
 	struct lockshm_request q = LOCKSHM_REQUEST(K);
 	static lockshm_lock_t lock;
 
-	options.global_keys = "*";
+	strcpy(options.global_keys, "*");
 	host_make(0, &options);
 	host_make(1, &options);
 	a = on_host(0);

@@ -20,28 +20,28 @@ static int create_with(void (*change)(struct lockshm_create_options *o), struct 
 
 static void password(struct lockshm_create_options *o)
 {
-	o->redis = "redis://user:secret@localhost";
+	strcpy(o->redis, "redis://user:secret@localhost");
 }
 
 static void tls(struct lockshm_create_options *o)
 {
-	o->redis = "rediss://localhost?tls-cert=/client.crt";
+	strcpy(o->redis, "rediss://localhost?tls-cert=/client.crt");
 }
 
 static void twice(struct lockshm_create_options *o)
 {
-	o->redis = "redis://localhost,redis://localhost/3";
+	strcpy(o->redis, "redis://localhost,redis://localhost/3");
 }
 
 static void two(struct lockshm_create_options *o)
 {
-	o->redis = "redis://one,redis://two";
+	strcpy(o->redis, "redis://one,redis://two");
 	o->flags = LOCKSHM_CREATE_REDIS_QUORUM;
 }
 
 static void nonsense(struct lockshm_create_options *o)
 {
-	o->redis = "localhost:6379";
+	strcpy(o->redis, "localhost:6379");
 }
 
 static void short_ttl(struct lockshm_create_options *o)
@@ -81,8 +81,8 @@ static void local_only(struct lockshm_create_options *o)
 
 static void no_server(struct lockshm_create_options *o)
 {
-	o->redis = NULL;
-	o->redis_prefix = "p";
+	o->redis[0] = '\0';
+	strcpy(o->redis_prefix, "p");
 }
 
 START_TEST(bad_settings)
@@ -96,14 +96,14 @@ START_TEST(bad_settings)
 		{ twice, "same" },
 		{ two, "quorum" },
 		{ nonsense, "URI" },
-		{ short_ttl, "one second" },
-		{ long_retain, "redis_retain_ns" },
-		{ long_gap, "redis_gap_ns" },
-		{ gap_beyond_half, "redis_gap_ns" },
-		{ many_leases, "1..4096" },
-		{ no_policy, "policy" },
-		{ local_only, "single requests" },
-		{ no_server, "no Redis server" },
+		{ short_ttl, "redis_ttl is 999ms, must be 1s..1h" },
+		{ long_retain, "redis_retain must be less" },
+		{ long_gap, "redis_gap is 10001ms, must be 0..10s" },
+		{ gap_beyond_half, "redis_gap must be half" },
+		{ many_leases, "host_leases is 4097, must be 1..4096" },
+		{ no_policy, "redis_policy is 1, must be fail or wait" },
+		{ local_only, "redis_policy is local-only, must be fail or wait" },
+		{ no_server, "is for Redis, but redis names no server" },
 	};
 	struct lockshm_error error;
 	size_t i;
@@ -174,7 +174,7 @@ START_TEST(each_key_has_its_server)
 	int i, n = 0;
 
 	snprintf(uris, sizeof(uris), "%s,%s", redis->uri, second->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	host_make(0, &options);
 	host_make(1, &options);
 	a = on_host(0);
@@ -202,7 +202,7 @@ START_TEST(three_servers_are_one)
 	char uris[600];
 
 	snprintf(uris, sizeof(uris), "%s,%s,%s", redis->uri, redis->tcp_uri, proxy_start(redis, false)->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT; /* does not apply to this error */
 	host_make(0, &options);
@@ -234,7 +234,7 @@ START_TEST(not_a_redis_server)
 
 	getsockname(fd, (struct sockaddr *)&in, &len);
 	snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", ntohs(in.sin_port));
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	host_make(0, &options);
 	a = on_host(0);
 	global_send(a, K, LOCKSHM_EXCLUSIVE);

@@ -16,7 +16,7 @@ static struct lockshm_create_options tls_options(const char *uri)
 {
 	struct lockshm_create_options options = host_options();
 
-	options.redis = uri;
+	strcpy(options.redis, uri);
 	options.redis_ttl_ns = LOCKSHM_SECONDS(3);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	return options;
@@ -231,7 +231,7 @@ START_TEST(other_servers_never_notice)
 
 	/* The first over TLS, the second, too, though it does not speak it, the third plainly: a majority. */
 	snprintf(uris, sizeof(uris), "%s,rediss://127.0.0.1:%d,%s", redis->tls_uri, two->port, three->uri);
-	options.redis = uris;
+	strcpy(options.redis, uris);
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	/* Waiting for the second, twice in each round, and a handshake must not use up the leadership. */
@@ -261,7 +261,7 @@ START_TEST(a_bridge_without_openssl)
 	snprintf(path, sizeof(path), "%s", tls_file("bad.cnf"));
 	f = fopen(path, "w");
 	ck_assert(f && fputs("config_diagnostics = 1\nopenssl_conf = nowhere\n", f) > 0 && fclose(f) == 0);
-	options.redis = redis->tls_uri;
+	strcpy(options.redis, redis->tls_uri);
 	options.redis_policy = segment_policy(LOCKSHM_REDIS_LOCAL_ONLY);
 	setenv("OPENSSL_CONF", path, 1);
 	host_make(0, &options);

@@ -218,7 +218,7 @@ START_TEST(a_stale_replica_takes_its_place)
 	ck_redis("OK", replica, "REPLICAOF 127.0.0.1 %d", redis->port);
 	ck_assert(await(is_in_step, replica));
 	proxy = proxy_start(redis, false);
-	options.redis = proxy->uri;
+	strcpy(options.redis, proxy->uri);
 	host_make(0, &options);
 	host_make(1, &options);
 	a = on_host(0);
@@ -249,7 +249,7 @@ START_TEST(a_replica_is_reached)
 
 	ck_redis("OK", replica, "REPLICAOF 127.0.0.1 %d", redis->port);
 	ck_assert(await(is_in_step, replica));
-	options.redis = replica->tcp_uri;
+	strcpy(options.redis, replica->tcp_uri);
 	host_make(0, &options);
 	a = on_host(0);
 	ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);
@@ -269,7 +269,7 @@ START_TEST(no_server)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		options.redis = uris[i];
+		strcpy(options.redis, uris[i]);
 		host_make(i, &options);
 		a = on_host(i);
 		ck_code(global_wait(a, K, LOCKSHM_EXCLUSIVE), LOCKSHM_BRIDGE);

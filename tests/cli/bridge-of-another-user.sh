@@ -23,7 +23,7 @@ eventually test -S "$dir/redis.sock"
 redis() { redis-cli -s "$dir/redis.sock" -a secret --no-auth-warning "$@"; }
 
 settings="--permissions 0660 --group $group --redis unix://$dir/redis.sock --redis-prefix test: --redis-ttl 2s --redis-retain 0
-	--host-leases 8 --locks 64 --requests 256 --owners 32"
+	--host-leases 8 --keys 64 --requests 256 --owners 32"
 
 # shellcheck disable=SC2086 # several options
 expect 0 as_owner "$LOCKCTL" create "$seg" $settings

@@ -10,7 +10,7 @@ logged() { grep -qF -- "$2" "$dir/$1"; }
 make_segment()
 {
 	expect 0 lockctl create "$seg" --redis "unix://$dir/redis.sock" --redis-prefix test: --redis-ttl 2s --host-leases 8 \
-		--locks 64 --requests 256 --owners 32
+		--keys 64 --requests 256 --owners 32
 }
 
 # Help, version, usage.

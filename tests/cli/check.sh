@@ -9,7 +9,7 @@ no_line() { ! grep -qE -- "^$1 " "$dir/stdout" || fail "a line of $1"; }
 make_segment()
 {
 	lockctl rm "$seg" >/dev/null 2>&1
-	expect 0 lockctl create "$seg" --redis-prefix test: --redis-ttl 2s --host-leases 8 --locks 64 --requests 256 \
+	expect 0 lockctl create "$seg" --redis-prefix test: --redis-ttl 2s --host-leases 8 --keys 64 --requests 256 \
 		--owners 32 "$@"
 }
 mkdir "$dir/secrets" "$dir/empty"

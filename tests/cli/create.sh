@@ -18,19 +18,28 @@ silent stderr
 equal mode "$(segment_column 5)" 0600
 equal status "$(segment_column 2)" OK
 equal uid "$(segment_column 3)" "$(id -u)"
-# The defaults are those of help and manual.
-for name in locks requests owners; do
-	equal "$name" "$(stat_of $name)" "$(lockctl create --help | sed -n "s/^  --$name .*(\([0-9]*\))$/\1/p")"
-	equal "$name" "$(stat_of $name)" "$(sed -n "/^.BI.*-$name /,/^.TP/s/.*default \([0-9]*\)\.$/\1/p" \
-		"$top_dir/doc/man/lockctl.1")"
+# The defaults are those of the help.
+for name in keys:locks requests:requests owners:owners; do
+	equal "$name" "$(stat_of "${name#*:}")" "$(lockctl create --help | sed -n "s/^  --${name%:*} .*(\([0-9]*\)); .*/\1/p")"
 done
+# The header has them as well, with the range.
+lockctl create --help | sed -nE 's/^  --([a-z-]+) .*\((.*)\); ([0-9a-z]+\.\.[0-9a-z]+)$/\1 \2 \3/p' |
+	grep -v -e '^token-floor' -e '^redis-retain' | tr - _ >"$dir/ranges"
+equal "options with a range" "$(wc -l <"$dir/ranges")" 7
+# A line for each field with its whole comment.
+awk '/^struct lockshm_create_options/ { on = 1 } on && /;/ { printf "\n" } on { $1 = $1; printf "%s ", $0 } on && /^};/ { exit }' \
+	"$top_dir/include/lockshm.h" >"$dir/fields"
+while read -r name initial range; do
+	grep -E "\"$name\"|^[a-z0-9_]+ ${name}(_ns)?;" "$dir/fields" | grep -F "($initial" | grep -qF "$range" ||
+		fail "lockshm.h does not have ($initial) and $range for $name"
+done <"$dir/ranges"
 
 # An existing segment is refused, or used as it is.
-expect 1 lockctl create "/$seg" --locks 64
+expect 1 lockctl create "/$seg" --keys 64
 says stderr "lockctl: create /$seg: "
 says stderr "exists"
 says stderr "--or-open"
-expect 0 lockctl create "/$seg" --locks 64 --or-open
+expect 0 lockctl create "/$seg" --keys 64 --or-open
 [ "$(stat_of locks)" -gt 64 ] || fail "--or-open changed the segment"
 
 expect 0 lockctl rm "/$seg"
@@ -38,7 +47,7 @@ silent stdout
 expect 1 lockctl rm "$seg"
 
 # The mode holds whatever the umask is.
-(umask 0077 && lockctl create "$seg" --permissions 660 --locks 100 --requests 128 --owners 8) || fail "create"
+(umask 0077 && lockctl create "$seg" --permissions 660 --keys 100 --requests 128 --owners 8) || fail "create"
 equal mode "$(segment_column 5)" 0660
 equal locks "$(stat_of locks)" 128
 equal requests "$(stat_of requests)" 128

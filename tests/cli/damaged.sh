@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 [ -w /dev/shm ] || skip "/dev/shm is not writable"
-expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 4
+expect 0 lockctl create "$seg" --keys 64 --requests 64 --owners 4
 file=$(find /dev/shm -name "*$seg*")
 [ -f "$file" ] || fail "no file of the segment in /dev/shm"
 cp "$file" "$dir/good"
@@ -136,7 +136,7 @@ survives sweep "$seg"
 
 # Truncated while in use: an error, not a crash; the command does not outlive its lock.
 expect 0 lockctl rm "$seg"
-expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 4
+expect 0 lockctl create "$seg" --keys 64 --requests 64 --owners 4
 start "$LOCKCTL" run "$seg" key -t none -- sleep 100 2>"$dir/truncated"
 eventually held key
 eventually runs "$pid" sleep

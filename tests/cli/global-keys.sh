@@ -8,7 +8,7 @@ other=$seg-other
 trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
 
 expect 2 lockctl create "$seg" --global-keys 'user:'
-says stderr "--redis names no server"
+says stderr "redis names no server"
 expect 2 lockctl create "$seg" --redis redis://localhost --global-keys 'user:*'
 says stderr "'*' alone is all keys"
 
@@ -16,7 +16,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--global-keys user:,job: --host-leases 8 --locks 64 --requests 256 --owners 32
+		--global-keys user:,job: --host-leases 8 --keys 64 --requests 256 --owners 32
 done
 
 # No bridge runs on either host: the requests start one.

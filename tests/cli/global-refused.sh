@@ -29,7 +29,7 @@ refused()
 {
 	number=$((number + 1))
 	seg=$base-$number
-	expect 0 lockctl create "$seg" --redis "$1" --redis-prefix own: --locks 64 --requests 256 --owners 32
+	expect 0 lockctl create "$seg" --redis "$1" --redis-prefix own: --keys 64 --requests 256 --owners 32
 	expect 1 lockctl run "$seg" "$2" --global -w 5s -- touch "$dir/ran"
 	says stderr "$3"
 	says stderr "${4:-$dir/}"
@@ -75,7 +75,7 @@ cluster_is_up() { cluster cluster info | grep -q cluster_state:ok; }
 eventually cluster_is_up
 refused "unix://$dir/cluster.sock" "a}b{c" "braces" "own:a}b{c"
 equal "keys in Redis" "$(locks_of cluster)" 0
-expect 0 lockctl create "$seg" --redis "unix://$dir/cluster.sock" --locks 64 --requests 256 --owners 32
+expect 0 lockctl create "$seg" --redis "unix://$dir/cluster.sock" --keys 64 --requests 256 --owners 32
 expect 0 lockctl run "$seg" "{a}b" --global -w 5s -- true
 
 # A directory that was named has to be there.

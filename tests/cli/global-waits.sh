@@ -11,7 +11,7 @@ trap 'lockctl rm "$other" 2>/dev/null; clean_up' EXIT
 start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" --logfile "$dir/log"
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
-	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-ttl 10s --host-leases 8 --locks 64 \
+	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-ttl 10s --host-leases 8 --keys 64 \
 		--requests 256 --owners 32
 	start "$bridge_program" "$name"
 done

@@ -22,13 +22,13 @@ refuses "Redis URI 1: takes no options: password and TLS files go into files of 
 	--redis "rediss://localhost?tls-ca=ca.crt"
 refuses "the same server" --redis redis://localhost,redis://localhost:6379/1
 refuses "quorum" --redis redis://a,redis://b --redis-quorum
-refuses "fail, wait or local-only" --redis redis://localhost --redis-policy maybe
-refuses "(--redis-ttl) is 500000000 ns, must be one second to one hour" --redis redis://localhost --redis-ttl 500ms
-refuses "(--redis-gap) is 11000000000 ns, must be 0 to half of" --redis redis://localhost --redis-gap 11s
+refuses "must be fail or wait" --redis redis://localhost --redis-policy maybe
+refuses "--redis-ttl: redis_ttl is 500ms, must be 1s..1h" --redis redis://localhost --redis-ttl 500ms
+refuses "redis_gap is 11s, must be 0..10s" --redis redis://localhost --redis-gap 11s
 refuses "1..4096" --redis redis://localhost --host-leases 5000
 refuses "--redis-wait" --redis redis://localhost --redis-wait 16
 refuses "quorum" --redis redis://a,redis://b,redis://c --redis-quorum --redis-wait 1
-refuses "--redis names no server" --redis-policy wait
+refuses "redis names no server" --redis-policy wait
 expect 1 lockctl stat "$seg"
 expect 0 lockctl create "$seg"
 expect 2 lockctl run "$seg" key --global -- true
@@ -41,7 +41,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--redis-retain 0 --host-leases 8 --locks 64 --requests 256 --owners 32
+		--redis-retain 0 --host-leases 8 --keys 64 --requests 256 --owners 32
 done
 redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 stat_of() { lockctl stat "$1" | awk -v name="$2" '$1 == name { print $2 }'; }
@@ -233,5 +233,5 @@ expect 2 lockctl run "$seg" key --redis-policy wait -- true
 says stderr "--redis-policy needs --global"
 expect 0 lockctl rm "$other"
 expect 2 lockctl create "$other" --redis "unix://$dir/redis.sock" --redis-policy local-only
-says stderr "local-only is for single requests"
+says stderr "redis_policy is local-only, must be fail or wait"
 expect 0 lockctl run "$seg" local -- true

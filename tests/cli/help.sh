@@ -37,7 +37,7 @@ near 2 "'--waiting'" "ls --wating"
 near 2 "'--waiting'" "ls $seg -waiting"
 near 2 "'--json'" "show --jsn=1"
 near 2 "'--keep-for-children'" "run --keep-for-childs"
-near 2 "'--redis', '--redis-gap' or " "create --re"
+near 2 "'--requests', '--redis' or " "create --re"
 expect 0 lockctl create "$seg"
 for command in "stat" "show" "run" "ack" "release" "ls" "sweep" "verify" "rm"; do
 	key=key

@@ -14,7 +14,7 @@ redis() { redis-cli -s "$dir/redis.sock" "$@"; }
 server=unix://$dir/redis.sock
 
 for name in "$here" "$there"; do
-	expect 0 lockctl create "$name" --redis "$server" --redis-prefix test: --redis-ttl 2s --host-leases 8 --locks 64 \
+	expect 0 lockctl create "$name" --redis "$server" --redis-prefix test: --redis-ttl 2s --host-leases 8 --keys 64 \
 		--requests 256 --owners 32
 done
 listed() { redis zrange "$1" 0 -1 | grep -q "$2"; }

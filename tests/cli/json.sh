@@ -32,7 +32,7 @@ shape()
 }
 jq=$(command -v jq)
 
-expect 0 lockctl create "$seg" --locks 128 --requests 96 --owners 8
+expect 0 lockctl create "$seg" --keys 128 --requests 96 --owners 8
 json ls "$seg"
 equal "empty list" "$(cat "$dir/stdout")" "{\"segment\": \"/$seg\", \"locks\": []}"
 

@@ -5,7 +5,7 @@
 
 [ -z "${SANITIZE_CFLAGS:-}" ] || skip "a sanitizer needs more memory than any limit here"
 
-expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 8
+expect 0 lockctl create "$seg" --keys 64 --requests 64 --owners 8
 ulimit -c 0
 
 # under LETTER VALUE COMMAND...: its exit status is in $got, its output in $dir.
@@ -80,7 +80,7 @@ all_commands s 64 64 512
 # What is made under a limit is whole, or not there.
 v=2048
 while [ $v -le 12288 ]; do
-	under v $v create "$seg.new" --locks 64 --requests 64 --owners 8
+	under v $v create "$seg.new" --keys 64 --requests 64 --owners 8
 	if [ "$got" -eq 0 ]; then
 		expect 0 lockctl verify "$seg.new"
 		expect 0 lockctl rm "$seg.new"

@@ -29,12 +29,12 @@ full()
 	head -c 300000 /dev/zero >/dev/shm/others
 	expect 1 lockctl create "$seg"
 	says stderr "no room in /dev/shm"
-	says stderr "--locks"
+	says stderr "--keys"
 	needed=$(sed -n 's/.*needs \([0-9]*\) bytes.*/\1/p' "$dir/stderr")
 	free=$(sed -n 's/.* \([0-9]*\) are free.*/\1/p' "$dir/stderr")
 	[ "$free" -gt 500000 ] && [ "$free" -lt 1048576 ] || fail "of 1 MiB without 300,000 bytes '$free' are free"
 	[ "$needed" -gt "$free" ] || fail "'$needed' bytes are not more than '$free'"
-	expect 0 lockctl create "$seg" --locks 64 --requests 64 --owners 16
+	expect 0 lockctl create "$seg" --keys 64 --requests 64 --owners 16
 	expect 0 lockctl rm "$seg"
 	mount -o remount,size=$((needed + 1048576 - free)) tmpfs /dev/shm
 	expect 0 lockctl create "$seg"

@@ -11,7 +11,7 @@ start redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir
 eventually test -S "$dir/redis.sock"
 for name in "$seg" "$other"; do
 	expect 0 lockctl create "$name" --redis "unix://$dir/redis.sock" --redis-prefix "test:" --redis-ttl 2s \
-		--redis-retain 0 --host-leases 8 --locks 64 --requests 256 --owners 32
+		--redis-retain 0 --host-leases 8 --keys 64 --requests 256 --owners 32
 done
 is_free() { [ "$(redis-cli -s "$dir/redis.sock" exists test:key)" = 0 ]; }
 dies()

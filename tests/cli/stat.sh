@@ -101,7 +101,7 @@ equal longest_queue "$(value longest_queue)" 0
 pid=$holder
 
 # Several segments: the samples of a family are adjacent.  Without a name it is all of this machine.
-expect 0 lockctl create "$seg.b" --locks 128 --requests 64 --owners 4
+expect 0 lockctl create "$seg.b" --keys 128 --requests 64 --owners 4
 expect 0 lockctl stat --openmetrics "$seg" "/$seg.b"
 valid 2
 says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 128"
@@ -121,7 +121,7 @@ says stderr "NAME is missing"
 expect 2 lockctl stat "$seg" "$seg.b"
 expect 2 lockctl stat --openmetrics ""
 # A full table refuses, and each refusal is counted by its table.
-expect 0 lockctl create "$seg.c" --owners 1 --requests 1 --locks 64
+expect 0 lockctl create "$seg.c" --owners 1 --requests 1 --keys 64
 start "$LOCKCTL" run "$seg.c" held -- sleep 100
 eventually sh -c "'$LOCKCTL' ls '$seg.c' --porcelain | grep -q ^holder"
 for n in 1 2; do

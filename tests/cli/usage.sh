@@ -138,21 +138,20 @@ wrong "--token is missing" release "$seg" key
 for token in "" 0 -1 x 1.5 18446744073709551616; do
 	wrong "--token: '$token' is not a whole number" release "$seg" key --token "$token"
 done
-for option in --locks --requests --owners; do
+for option in --keys --requests --owners; do
 	for number in "" 0 -1 x 1.5 4294967296; do
-		wrong "$option: '$number' is not a whole number from 1 to 4294967295" \
-			create "$seg-no" "$option" "$number"
+		wrong "$option: ${option#--} is " create "$seg-no" "$option" "$number"
 	done
 done
 wrong "requests is 262144" create "$seg-no" --requests 262144
-for mode in "" 8 0668 rw 00600 -1; do
-	wrong "--permissions: '$mode' are not octal permissions" create "$seg-no" --permissions "$mode"
+for mode in "" 8 0668 rw -1; do
+	wrong "--permissions: permissions is " create "$seg-no" --permissions "$mode"
 done
-wrong "permissions are 0777" create "$seg-no" --permissions 0777
+wrong "permissions is 0777, must be 0600 plus bits of 0066" create "$seg-no" --permissions 0777
 wrong "--group: there is no group 'no-such-group'" create "$seg-no" --group no-such-group
-wrong "--group: '4294967295' is not a whole number" create "$seg-no" --group 4294967295
-for floor in "" 0 -5 x; do
-	wrong "--token-floor: '$floor' is not a whole number" create "$seg-no" --token-floor "$floor"
+wrong "--group: group is '4294967295', must be the number of a group" create "$seg-no" --group 4294967295
+for floor in "" -5 x 9223372036854775808; do
+	wrong "--token-floor: token_floor is " create "$seg-no" --token-floor "$floor"
 done
 expect 1 lockctl stat "$seg-no"
 

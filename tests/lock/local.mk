@@ -34,6 +34,7 @@ tests_of_units += \
 	%D%/test-notify \
 	%D%/test-one-handle \
 	%D%/test-one-handle-threads \
+	%D%/test-options \
 	%D%/test-other-locks \
 	%D%/test-process-holds \
 	%D%/test-process-holds-close \

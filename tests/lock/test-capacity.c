@@ -107,7 +107,7 @@ static void segment_with_leases(uint32_t n)
 	const char *name = other_name("leases");
 	int code;
 
-	options.redis = "redis://localhost"; /* nothing connects to it */
+	strcpy(options.redis, "redis://localhost"); /* nothing connects to it */
 	options.host_leases = n;
 	code = lockshm_create(NULL, name, &options, &error);
 	ck_assert_msg(code == 0, "%s", error.message);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <string.h>
 
 #include "support/agent.h"
 #include "support/fixture.h"
@@ -274,7 +275,7 @@ START_TEST(global_request_after_a_jump)
 	lockshm_hold_t hold;
 	pthread_t thread;
 
-	options.redis = "redis://127.0.0.1:1";
+	strcpy(options.redis, "redis://127.0.0.1:1");
 	ck_code(lockshm_create(&seg, other_name("redis"), &options, NULL), 0);
 	waiting_thread = pthread_self();
 	ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);

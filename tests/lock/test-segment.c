@@ -149,7 +149,7 @@ START_TEST(options_are_checked)
 		unsigned flags;
 		size_t size;
 	} cases[] = {
-		{ "locks", 0, 64, 4, 0600, 0, 0 },	   { "locks", UINT32_MAX, 64, 4, 0600, 0, 0 },
+		{ "keys", 0, 64, 4, 0600, 0, 0 },	   { "keys", UINT32_MAX, 64, 4, 0600, 0, 0 },
 		{ "requests", 64, 0, 4, 0600, 0, 0 },	   { "requests", 64, 262144, 4, 0600, 0, 0 },
 		{ "owners", 64, 64, 0, 0600, 0, 0 },	   { "owners", 64, 64, UINT32_MAX, 0600, 0, 0 },
 		{ "permissions", 64, 64, 4, 0400, 0, 0 },	   { "permissions", 64, 64, 4, 0, 0, 0 },

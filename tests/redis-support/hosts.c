@@ -108,7 +108,7 @@ struct lockshm_create_options host_options(void)
 	options.locks = 64;
 	options.requests = 512;
 	options.owners = 64;
-	options.redis = redis->uri;
+	strcpy(options.redis, redis->uri);
 	options.host_leases = 16;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(1);
 	return options;
@@ -122,9 +122,9 @@ void host_make_bare(unsigned i, const struct lockshm_create_options *options)
 	char prefix[64], uris[1200];
 	int code;
 
-	hosts[i].credentials = own.redis ? login_split(own.redis, uris, sizeof(uris)) : NULL;
-	own.redis = own.redis ? uris : NULL;
-	if (!hosts[i].credentials && own.redis && !own.redis_prefix)
+	hosts[i].credentials = login_split(own.redis, uris, sizeof(uris));
+	strcpy(own.redis, uris);
+	if (!hosts[i].credentials && *own.redis && strcmp(own.redis_prefix, "lk:") == 0)
 		hosts[i].credentials = smallest_login();
 	bridge_credentials = hosts[i].credentials;
 	prefix_of(prefix, sizeof(prefix));
@@ -155,7 +155,7 @@ void hosts_on_three(unsigned n, int64_t ttl_ns)
 
 	servers_start(SERVERS);
 	proxies_start(SERVERS);
-	options.redis = proxies_uris();
+	strcpy(options.redis, proxies_uris());
 	options.host_leases = 64;
 	options.flags = LOCKSHM_CREATE_REDIS_QUORUM;
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
@@ -512,10 +512,10 @@ struct proxy *hosts_by_proxy(int64_t ttl_ns)
 
 	own_server();
 	p = proxy_start(redis, false);
-	options.redis = p->uri;
+	strcpy(options.redis, p->uri);
 	options.redis_ttl_ns = ttl_ns;
 	host_make(0, &options);
-	options.redis = redis->uri;
+	strcpy(options.redis, redis->uri);
 	host_make(1, &options);
 	return p;
 }

@@ -68,7 +68,7 @@ static void create_with(lockshm_t **segment)
 
 	PREPARE(o, (struct lockshm_create_options)LOCKSHM_CREATE_INIT);
 	o.s.locks = o.s.requests = o.s.owners = 64;
-	o.s.redis = "redis://127.0.0.1:1";
+	strcpy(o.s.redis, "redis://127.0.0.1:1");
 	o.s.size = 8;
 	CHECK(lockshm_create(segment, name, &o.s, &error) == LOCKSHM_INVALID && strstr(error.message, "options.size"));
 	o.s.size = 4097;

@@ -21,6 +21,7 @@ cat >"$work/alone.c" <<'END'
 struct all {
 	struct lockshm_request request;
 	struct lockshm_create_options options;
+	struct lockshm_option option;
 	struct lockshm_report report;
 	struct lockshm_outcome outcome;
 	struct lockshm_stat stat;
@@ -38,7 +39,7 @@ static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_
 static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
 			       LOCKSHM_KEY_SHOWN_MAX, LOCKSHM_GLOBAL_KEY_MAX, LOCKSHM_TAG_MAX, LOCKSHM_MANY_MAX,
 			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX, LOCKSHM_REDIS_VALUE_MAX, LOCKSHM_MESSAGE_MAX,
-			       LOCKSHM_EXPLAIN_MAX };
+			       LOCKSHM_EXPLAIN_MAX, LOCKSHM_REDIS_MAX, LOCKSHM_REDIS_PREFIX_MAX, LOCKSHM_GLOBAL_KEYS_MAX };
 static const unsigned flags[] = { LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE |
 					  LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST | LOCKSHM_TELL_LOSS,
 				  LOCKSHM_CREATE_OR_OPEN | LOCKSHM_CREATE_REDIS_QUORUM,
@@ -51,6 +52,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *l
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
+	struct lockshm_option option = LOCKSHM_OPTION_INIT;
 	struct lockshm_bridge_stat bridge = LOCKSHM_BRIDGE_STAT_INIT;
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY("job", 0), LOCKSHM_MANY_KEY(name, LOCKSHM_SHARED) };
 	struct lockshm_row row = LOCKSHM_ROW_INIT;
@@ -60,6 +62,7 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *l
 
 	out->request = list ? request : empty;
 	out->options = options;
+	out->option = option;
 	out->report = report;
 	out->outcome = outcome;
 	out->stat = stat;
@@ -91,6 +94,8 @@ done <"$work/macros"
 	echo 'void ignore(lockshm_t *s, struct lockshm_request *q, lockshm_hold_t *h, lockshm_lock_t *l, lockshm_loop_t *p)'
 	echo '{'
 	echo 'lockshm_create(&s, "/n", NULL, NULL);'
+	echo 'lockshm_create_option(NULL, "", "", NULL);'
+	echo 'lockshm_create_option_at(0, NULL);'
 	echo 'lockshm_create_or_open(&s, "/n", NULL);'
 	echo 'lockshm_open(&s, "/n", 0, NULL);'
 	echo 'lockshm_acquire(s, q, h);'

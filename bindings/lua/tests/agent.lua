@@ -11,7 +11,7 @@ local locks, text = nil, ""
 local holds = {}
 
 local booleans = { shared = true, robust = true, global = true, retry_on_failure = true }
-local numbers = { timeout = true, lease = true, max_hold = true, cooldown = true, redis_ttl = true, locks = true,
+local numbers = { timeout = true, lease = true, max_hold = true, cooldown = true, redis_ttl = true, keys = true,
     requests = true, owners = true }
 local words_of = { ["not held"] = "not-held", ["owner died"] = "died", ["took over expired"] = "expired",
     ["local only"] = "local-only", cancelled = "cancelled", timeout = "timeout", busy = "busy", lost = "lost",

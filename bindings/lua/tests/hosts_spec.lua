@@ -7,7 +7,7 @@ local segment = require "support.segment"
 local wait = require "support.wait"
 
 local A, B, URI = os.getenv("HOST_A"), os.getenv("HOST_B"), os.getenv("REDIS_URI")
-local OPTIONS = { redis = URI, redis_ttl = 60, redis_policy = "wait", locks = 64, global_keys = { "seg:", "other:" } }
+local OPTIONS = { redis = URI, redis_ttl = 60, redis_policy = "wait", keys = 64, global_keys = { "seg:", "other:" } }
 local FAR = 120 -- a time-out that a test never reaches
 
 local function far(options)
@@ -303,12 +303,11 @@ describe("across hosts, without nginx,", function()
 		end
 		local name = ("lt%d-wrong"):format(posix.pid())
 		refused("must begin with redis://", lockshm.open(name, { redis = "http://x" }))
-		refused("option 'redis': a URI, or a table of them, is needed, not 5", lockshm.open(name, { redis = 5 }))
-		refused("option 'global_keys': '%*', a prefix, or a table of them, is needed, not 5", lockshm.open(name, { global_keys = 5 }))
+		refused("must begin with redis://", lockshm.open(name, { redis = 5 }))
 		refused("global_keys", lockshm.open(name, { global_keys = "*" }))
-		refused("redis_ttl", lockshm.open(name, { redis = URI, redis_ttl = 0.5 }))
-		refused("option 'redis_ttl': seconds are needed, not soon", lockshm.open(name, { redis = URI, redis_ttl = "soon" }))
-		refused("option 'redis_policy': 'fail' or 'wait' is needed, not local%-only",
+		refused("redis_ttl is 500ms, must be 1s%.%.1h", lockshm.open(name, { redis = URI, redis_ttl = 0.5 }))
+		refused("redis_ttl is 'soon', must be 1s%.%.1h", lockshm.open(name, { redis = URI, redis_ttl = "soon" }))
+		refused("redis_policy is local%-only, must be fail or wait",
 			lockshm.open(name, { redis = URI, redis_policy = "local-only" }))
 		refused("option 'redis_policy': 'fail', 'wait' or 'local%-only' is needed, not no",
 			a:exclusive("k", { global = true, redis_policy = "no" }))
@@ -316,7 +315,7 @@ describe("across hosts, without nginx,", function()
 		assert.is_true((assert(a:exclusive(("x"):rep(640), far())):release()))
 		local plain = assert(lockshm.open(name))
 		refused("in a segment without Redis", plain:exclusive("k", { global = true }))
-		local ok, err = pcall(lockshm.configure, { redis = URI })
+		local ok, err = pcall(lockshm.configure, { options = { redis = URI } })
 		assert.is_false(ok)
 		assert.matches("'redis' is for dictionaries that 'segment' names", err)
 		segment.remove(name)
@@ -327,8 +326,8 @@ describe("across hosts, in nginx,", function()
 	local a, b, folder
 	local INIT = [[
 		require("resty.lockshm").configure {
-			segment = { ["@dict"] = %q }, redis = %q, redis_ttl = 60, redis_policy = "wait", locks = 64,
-			global_keys = "seg:",
+			segment = { ["@dict"] = %q },
+			options = { redis = %q, redis_ttl = 60, redis_policy = "wait", keys = 64, global_keys = "seg:" },
 		}
 		assert(require("resty.lockshm").dict("@dict"))
 	]]

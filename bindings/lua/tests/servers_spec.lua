@@ -129,7 +129,7 @@ describe("a segment name of the configuration", function()
 
 	it("is used for that dictionary", function()
 		local server = nginx.start { init = [[
-			require("resty.lockshm").configure { segment = { ["@dict"] = "shop-@dict" }, locks = 100 }
+			require("resty.lockshm").configure { segment = { ["@dict"] = "shop-@dict" }, options = { keys = 100 } }
 		]] }
 		assert.equal(0, (server:run(HOLD)))
 		assert.equal("shop-" .. server.dict, server:segment())

@@ -179,7 +179,7 @@ final class Agent
             if (preg_match('/^(\w+)=(.*)$/', $word, $pair)) {
                 [, $name, $value] = $pair;
                 $number = ['timeout', 'lease', 'max_hold', 'cooldown', 'redis_ttl'];
-                $count = ['locks', 'requests', 'owners'];
+                $count = ['keys', 'requests', 'owners'];
                 $value = $value === 'none' && in_array($name, $number) ? null : $value;
                 $value = in_array($name, $number) && $value !== null ? (float) $value : $value;
                 $options[NAMES[$name] ?? $name] = in_array($name, $count) ? (int) $value : $value;

@@ -22,7 +22,7 @@ CLASSES = [
 STATUSES = {"OWNER_DIED": "died", "TOOK_OVER_EXPIRED": "expired"}
 NAMES = {"global": "global_"}
 NUMBERS = {"timeout", "lease", "max_hold", "cooldown", "redis_ttl"}
-COUNTS = {"locks", "requests", "owners"}
+COUNTS = {"keys", "requests", "owners"}
 
 
 def name_of(kind):

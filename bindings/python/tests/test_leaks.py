@@ -111,7 +111,7 @@ def test_segments_are_unmapped():
     import lockshm.testing
 
     def one():
-        with lockshm.testing.private(locks=64) as locks, locks.exclusive("report"):
+        with lockshm.testing.private(keys=64) as locks, locks.exclusive("report"):
             pass
         with open("/proc/self/maps", encoding="ascii") as file:
             return sum("private." in row for row in file), len(os.listdir("/proc/self/fd"))

@@ -264,7 +264,7 @@ def test_opening(locks):
     with pytest.raises(lockshm.Invalid, match="name"):
         lockshm.open("a/b")
     with pytest.raises(lockshm.Invalid):
-        lockshm.open("capacity." + locks.name, locks=2**31)
+        lockshm.open("capacity." + locks.name, keys=2**31)
 
 
 def test_a_removed_segment(locks):
@@ -278,7 +278,7 @@ def test_a_removed_segment(locks):
 
 
 def test_full_table():
-    with lockshm.testing.private(locks=8, requests=4096) as small:
+    with lockshm.testing.private(keys=8, requests=4096) as small:
         held = [small.exclusive(str(number)) for number in range(4096)]
         with pytest.raises(lockshm.Full, match="locks") as full:
             for lock in held:

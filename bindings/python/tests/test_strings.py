@@ -63,5 +63,5 @@ def test_other_types(locks, name):
                 locks.exclusive("key", **{option: name})
     for option in ("redis", "redis_prefix", "redis_policy", "global_keys"):
         if name not in (None, ["name"]):
-            with pytest.raises(TypeError):
-                lockshm.open(locks.name, **{option: name})
+            with pytest.raises((TypeError, lockshm.Invalid)):
+                lockshm.open(locks.name + ".new", **{option: name})

@@ -8,7 +8,7 @@ import lockshm.testing
 
 
 def test_private_segments_are_apart_and_are_removed():
-    with lockshm.testing.private() as one, lockshm.testing.private(locks=64) as two:
+    with lockshm.testing.private() as one, lockshm.testing.private(keys=64) as two:
         assert one.name != two.name and two.stat()["locks"] < one.stat()["locks"]
         with one.exclusive("report"):
             assert not two.locked("report")

@@ -20,7 +20,7 @@ local settings = {}
 local NO_NGINX = "dictionaries are nginx's: without it, use open(name)"
 
 -- Loaded by the first use, so that configure{ library = ... } may come before.
-local acquire, holder, hold, locks, spec, result
+local acquire, holder, hold, locks, segment, spec, result
 local C
 local EXCLUSIVE, SHARED
 
@@ -30,24 +30,13 @@ local function load()
     holder = require "resty.lockshm.holder"
     hold = require "resty.lockshm.hold"
     locks = require "resty.lockshm.locks"
+    segment = require "resty.lockshm.segment"
     spec = require "resty.lockshm.spec"
     result = hold.result
     EXCLUSIVE, SHARED = C.LOCKSHM_EXCLUSIVE, C.LOCKSHM_SHARED
 end
 
-local known_settings = {
-    library = "string", instance = "string", segment = "table", user = "string", locks = "number",
-    requests = "number", owners = "number",
-}
-
--- Of the segments of dictionaries that `segment` names; see locks.open().
-local redis_settings = {
-    "redis", "redis_ttl", "redis_policy", "redis_prefix", "redis_quorum", "redis_gap", "redis_retain", "host_leases",
-    "redis_wait", "global_keys",
-}
-for _, name in ipairs(redis_settings) do
-    known_settings[name] = "any"
-end
+local known_settings = { library = "string", instance = "string", segment = "table", user = "string", options = "table" }
 
 local function segment_table_error(names)
     for dict, name in pairs(names) do
@@ -63,15 +52,11 @@ local function setting_error(name, value)
     local wanted = known_settings[name]
     if not wanted then
         return ("unknown setting '%s'"):format(tostring(name))
-    elseif wanted == "any" then
-        return nil -- by the first dict()
     elseif type(value) ~= wanted then
         local shown = type(value) == "string" and "'" .. value .. "'" or tostring(value)
         return ("'%s' is a %s, not %s"):format(name, wanted, shown)
     elseif wanted == "string" and native.text_error(value) then
         return ("'%s': %s"):format(name, native.text_error(value))
-    elseif wanted == "number" and (value < 1 or value % 1 ~= 0 or value > 0xffffffff) then
-        return ("'%s' is a whole number of at least 1, not %s"):format(name, tostring(value))
     elseif name == "instance" and not value:find("^[%w_.-]+$") then
         return ("'instance' has letters, digits, '_', '.' and '-' only, not '%s'"):format(value)
     end
@@ -82,14 +67,14 @@ end
 -- Raises an error that names a wrong setting, and after the first use, when they would have no effect.
 -- @param options library (path of liblockshm.so.0), and for the segments of dictionaries: instance (in place of the
 --                computed one), segment (table: dictionary = segment name), user (of the workers; default: as nginx
---                reads its configuration), locks, requests, owners (capacities); redis, redis_ttl ... as for open(): of
---                the segments that `segment` names, for keys across hosts
+--                reads its configuration), options (table, as for open(); those of Redis count for the segments that
+--                `segment` names).  A wrong one of these is an error of the first dict()
 function M.configure(options)
     local err = type(options) ~= "table" and "a table of settings is needed, not " .. tostring(options) or nil
     for name, value in pairs(err and {} or options) do
         err = err or setting_error(name, value)
     end
-    if not err and options.redis and not options.segment then
+    if not err and options.options and options.options.redis and not options.segment then
         err = "'redis' is for dictionaries that 'segment' names, as lockshm-bridge needs the name: segment = { dictionary = name }"
     end
     if acquire and not err then
@@ -152,12 +137,13 @@ function M.dict(name)
     if not segment_name then
         return nil, err
     end
-    local options = {
-        user = settings.user, locks = settings.locks, requests = settings.requests, owners = settings.owners,
-    }
-    if settings.segment and settings.segment[name] then
-        for _, option in ipairs(redis_settings) do
-            options[option] = settings[option]
+    if not acquire then
+        load()
+    end
+    local options = { user = settings.user }
+    for option, value in pairs(settings.options or {}) do
+        if settings.segment and settings.segment[name] or not segment.is_of_redis(option) then
+            options[option] = value
         end
     end
     found, err = M.open(segment_name, options)

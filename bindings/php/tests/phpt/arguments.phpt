@@ -34,7 +34,7 @@ attempt(fn() => Locks::open('a b'));
 attempt(fn() => Locks::open("a\0b"));
 attempt(fn() => Locks::open('a', ['lock' => 1]));
 attempt(fn() => Locks::open('a', [1]));
-attempt(fn() => Locks::open('a', ['locks' => 0]));
+attempt(fn() => Locks::open('a', ['keys' => 0]));
 attempt(fn() => Locks::open('a', ['permissions' => 01777]));
 attempt(fn() => Locks::open('a', ['group' => 'no such group']));
 $hold = $locks->exclusive('a', lease: null);
@@ -77,11 +77,11 @@ ValueError: Lockshm\Locks::singleFlight(): Argument #1 ($key) must be 1 to 65535
 ValueError: Lockshm\Locks::seat(): Argument #3 ($lease) must be between 0.001 and 315360000 seconds, -3 given
 ValueError: not a segment name: 1 to 200 letters, digits, '.', '_', '-', not beginning with '.'
 ValueError: Lockshm\Locks::open(): Argument #1 ($segment) must not contain any null bytes
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown option "lock"
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown option "(a number)"
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "locks" an int between 1 and 2147483647
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "permissions" an int between 0 and 511
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) has an unknown "group": no such group
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) is wrong: a segment has no option 'lock'
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) is wrong: a segment has no option '(a number)'
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) is wrong: keys is 0, must be 1..11184810
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) is wrong: permissions is 1777, must be 0600 plus bits of 0066
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) is wrong: group is 'no such group', must be the number of a group
 ValueError: Lockshm\Hold::extend(): Argument #1 ($seconds) cannot be added: this hold has no lease
 ValueError: Lockshm\Hold::renew(): Argument #1 ($seconds) must be between 0.001 and 315360000 seconds, 0 given
 ValueError: Lockshm\Hold::release(): Argument #1 ($cooldown) must be between 0 and 315360000 seconds, -1 given

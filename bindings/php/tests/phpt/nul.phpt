@@ -47,7 +47,7 @@ ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any n
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in "global_keys"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in "global_keys"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in "redis_prefix"
-ValueError: Lockshm\Locks::open(): Argument #2 ($options) must have as "redis_policy" "fail" or "wait"
+ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in "redis_policy"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in "group"
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in the name of an option
 ValueError: Lockshm\Locks::open(): Argument #2 ($options) must not contain any null bytes in the name of an option

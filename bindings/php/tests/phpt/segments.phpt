@@ -24,7 +24,7 @@ $other->kill();
 $other->wait();
 
 $name = 'phpt-options-' . getmypid();
-$small = Locks::open($name, ['locks' => 256, 'requests' => 64, 'owners' => 4, 'permissions' => 0640, 'group' => posix_getgrgid(posix_getgid())['name']]);
+$small = Locks::open($name, ['keys' => 256, 'requests' => 64, 'owners' => 4, 'permissions' => 0640, 'group' => posix_getgrgid(posix_getgid())['name']]);
 var_dump(decoct(fileperms("/dev/shm/$name") & 0777), filesize("/dev/shm/$name") < 200_000);
 $holds = [];
 attempt(function () use ($small, &$holds) {

@@ -12,7 +12,7 @@ session.cache_limiter=
 use Lockshm\Locks;
 ob_start();
 $name = ini_get('lockshm.segment');
-$locks = Locks::open($name, ['locks' => 64, 'requests' => 16, 'owners' => 4]);
+$locks = Locks::open($name, ['keys' => 64, 'requests' => 16, 'owners' => 4]);
 register_shutdown_function(fn() => Locks::destroy($name));
 $holds = [];
 try {

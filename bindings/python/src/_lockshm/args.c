@@ -116,13 +116,3 @@ const char *name_of(const struct state *state, PyObject *name)
 	}
 	return text;
 }
-
-/** @text: [out] NULL for None or no @value.  Return: 0, or -1 with an exception. */
-int optional_text(PyObject *value, const char *name, const char **text)
-{
-	*text = NULL;
-	if (!value || value == Py_None)
-		return 0;
-	*text = text_of(value, name);
-	return *text ? 0 : -1;
-}

@@ -33,7 +33,7 @@ static int option(const struct state *state, struct options *o, PyObject *name, 
 	else if (word_is(state, name, WORD_GLOBAL))
 		return (o->global = PyObject_IsTrue(value)) < 0 ? -1 : 0;
 	else if (word_is(state, name, WORD_REDIS_POLICY))
-		return (o->policy = policy_of(value == Py_None ? NULL : value, true)) < 0 ? -1 : 0;
+		return (o->policy = policy_of(value == Py_None ? NULL : value)) < 0 ? -1 : 0;
 	else if (word_is(state, name, WORD_ON_LOST))
 		o->on_lost = value == Py_None ? NULL : value;
 	else

@@ -101,7 +101,7 @@ typedef struct lock_object {
 struct create_arguments {
 	PyObject *name;
 	int create, any_owner;
-	struct lockshm_create_options options; /* their strings are the caller's */
+	struct lockshm_create_options options;
 };
 
 /* Arguments of acquire(). */
@@ -137,7 +137,6 @@ double number_of(PyObject *value, const char *name);
 int time_of(PyObject *value, const char *name, int64_t *ns);
 const char *text_of(PyObject *value, const char *what);
 const char *name_of(const struct state *state, PyObject *name);
-int optional_text(PyObject *value, const char *name, const char **text);
 PyObject *seconds_of(int64_t ns);
 bool word_is(const struct state *state, PyObject *name, enum word word);
 int unknown_word(const char *function, PyObject *name);
@@ -153,8 +152,9 @@ PyObject *holder_of(const struct state *state, const struct lockshm_blocker *blo
 void log_hold(const Lock *lock, const char *event, const lockshm_hold_t *hold, uint64_t token);
 
 /* create.c */
-int policy_of(PyObject *value, bool of_request);
-int create_arguments(PyObject *args, PyObject *kwargs, struct create_arguments *out);
+int policy_of(PyObject *value);
+PyObject *option_kinds(void);
+int create_arguments(const struct state *state, PyObject *args, PyObject *kwargs, struct create_arguments *out);
 
 /* segment_type.c */
 lockshm_loop_t *segment_loop(Segment *segment);

@@ -46,6 +46,7 @@ static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec)
 static int module_exec(PyObject *module)
 {
 	struct state *state = PyModule_GetState(module);
+	PyObject *kinds;
 
 	if (check_version())
 		return -1;
@@ -57,6 +58,11 @@ static int module_exec(PyObject *module)
 	    add_type(module, &state->lock_type, &lock_spec) || add_type(module, &state->loop_type, &loop_spec) ||
 	    add_type(module, &state->wait_type, &wait_spec))
 		return -1;
+	kinds = option_kinds();
+	if (!kinds || PyModule_AddObject(module, "option_kinds", kinds)) {
+		Py_XDECREF(kinds);
+		return -1;
+	}
 	return PyModule_AddStringConstant(module, "library_version", lockshm_version());
 }
 

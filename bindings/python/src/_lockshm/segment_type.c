@@ -105,10 +105,10 @@ static PyObject *segment_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	PyTypeObject *base = type;
 	Segment *self;
 
-	if (create_arguments(args, kwargs, &given))
-		return NULL;
 	while (PyType_GetSlot(base, Py_tp_base) && PyType_GetSlot(base, Py_tp_base) != &PyBaseObject_Type)
 		base = PyType_GetSlot(base, Py_tp_base);
+	if (create_arguments(PyType_GetModuleState(base), args, kwargs, &given))
+		return NULL;
 	self = (Segment *)alloc(type, 0);
 	if (!self)
 		return NULL;

@@ -10,6 +10,7 @@ from ._report import Holder, Key, Previous
 _S = TypeVar("_S", bound="Segment")
 
 library_version: str
+option_kinds: dict[str, int]
 
 def destroy(name: str) -> None: ...
 def explain(state: int, mode: int, pid: int, thread: str, tag: str, age: float, expires_in: float) -> str: ...
@@ -88,20 +89,7 @@ class Segment:
         *,
         create: bool = True,
         any_owner: bool = False,
-        locks: int = ...,
-        requests: int = ...,
-        owners: int = ...,
-        permissions: int = ...,
-        redis: Optional[str] = None,
-        redis_ttl: float = ...,
-        redis_policy: str = ...,
-        redis_prefix: Optional[str] = None,
-        redis_quorum: bool = False,
-        redis_gap: float = ...,
-        redis_retain: float = ...,
-        host_leases: int = ...,
-        redis_wait: int = ...,
-        global_keys: Optional[str] = None,
+        **options: str,
     ) -> Segment: ...
     def __init__(
         self,
@@ -109,20 +97,7 @@ class Segment:
         *,
         create: bool = True,
         any_owner: bool = False,
-        locks: int = ...,
-        requests: int = ...,
-        owners: int = ...,
-        permissions: int = ...,
-        redis: Optional[str] = None,
-        redis_ttl: float = ...,
-        redis_policy: str = ...,
-        redis_prefix: Optional[str] = None,
-        redis_quorum: bool = False,
-        redis_gap: float = ...,
-        redis_retain: float = ...,
-        host_leases: int = ...,
-        redis_wait: int = ...,
-        global_keys: Optional[str] = None,
+        **options: str,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -10,7 +10,7 @@ import pytest
 
 import lockshm.testing
 
-OPTIONS = {"redis": os.environ["REDIS_URI"], "redis_ttl": 60.0, "redis_policy": "wait", "locks": 64, "global_keys": ["seg:", "other:"]}
+OPTIONS = {"redis": os.environ["REDIS_URI"], "redis_ttl": 60.0, "redis_policy": "wait", "keys": 64, "global_keys": ["seg:", "other:"]}
 FAR = 120.0
 """A time-out that a test never reaches."""
 

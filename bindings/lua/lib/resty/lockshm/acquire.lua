@@ -41,7 +41,7 @@ local function failed(segment, status, report)
     local err = native.message(status, report.error.message)
     if status == FULL then
         err = ("%s (segment '%s': more capacity is for a new one: stop its users, lockctl rm, %s)"):format(err,
-            segment.name, in_nginx and "configure{} with locks, requests or owners" or "open() with larger options")
+            segment.name, in_nginx and "configure{ options = ... } with more keys, requests or owners" or "open() with larger options")
     end
     return nil, err, report
 end

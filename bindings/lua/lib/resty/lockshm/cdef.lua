@@ -136,8 +136,6 @@ struct lockshm_create_options {
     unsigned int group;
     unsigned flags;
     uint64_t token_floor;
-    const char *redis;
-    const char *redis_prefix;
     int redis_policy;
     uint32_t host_leases;
     int64_t redis_ttl_ns;
@@ -145,9 +143,32 @@ struct lockshm_create_options {
     int64_t redis_gap_ns;
     uint32_t redis_wait;
     uint32_t reserved;
-    const char *global_keys;
+    char redis[1111 + 1];
+    char redis_prefix[127 + 1];
+    char global_keys[255 + 1];
 };
 int lockshm_create(lockshm_t **out, const char *name, const struct lockshm_create_options *options, struct lockshm_error *error);
+enum lockshm_option_kind {
+    LOCKSHM_OPTION_NUMBER = 2,
+    LOCKSHM_OPTION_DURATION = 3,
+    LOCKSHM_OPTION_FLAG = 4,
+    LOCKSHM_OPTION_TEXT = 5,
+    LOCKSHM_OPTION_LIST = 6,
+    LOCKSHM_OPTION_POLICY = 7,
+    LOCKSHM_OPTION_PERMISSIONS = 8,
+    LOCKSHM_OPTION_GROUP = 9
+};
+struct lockshm_option {
+    size_t size;
+    const char *name;
+    const char *help;
+    int kind;
+    int of_redis;
+    char initial[40];
+    char range[64];
+};
+int lockshm_create_option(struct lockshm_create_options *options, const char *name, const char *value, struct lockshm_error *error);
+int lockshm_create_option_at(size_t index, struct lockshm_option *option);
 int lockshm_open(lockshm_t **out, const char *name, unsigned flags, struct lockshm_error *error);
 int lockshm_close(lockshm_t *segment);
 int lockshm_destroy(const char *name, struct lockshm_error *error);
@@ -282,8 +303,8 @@ struct lockshm_stat {
 int lockshm_stat(lockshm_t *segment, struct lockshm_stat *stat);
 struct lockshm_bridge_stat {
     size_t size;
-    char servers[1112];
-    char prefix[128];
+    char servers[1111 + 1];
+    char prefix[127 + 1];
     char host[24];
     int policy;
     int quorum;
@@ -301,7 +322,7 @@ struct lockshm_bridge_stat {
     uint64_t commands;
     uint64_t errors;
     uint64_t grants;
-    char global_keys[256];
+    char global_keys[255 + 1];
 };
 int lockshm_bridge_stat(lockshm_t *segment, struct lockshm_bridge_stat *stat);
 int lockshm_end_hold(lockshm_t *segment, const void *key, size_t key_len, uint64_t token);
@@ -324,7 +345,8 @@ M.layout = {
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
-    ["struct lockshm_create_options"] = { 104, { size = 0, locks = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis = 40, redis_prefix = 48, redis_policy = 56, host_leases = 60, redis_ttl_ns = 64, redis_retain_ns = 72, redis_gap_ns = 80, redis_wait = 88, reserved = 92, global_keys = 96, } },
+    ["struct lockshm_create_options"] = { 1576, { size = 0, locks = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis_policy = 40, host_leases = 44, redis_ttl_ns = 48, redis_retain_ns = 56, redis_gap_ns = 64, redis_wait = 72, reserved = 76, redis = 80, redis_prefix = 1192, global_keys = 1320, } },
+    ["struct lockshm_option"] = { 136, { size = 0, name = 8, help = 16, kind = 24, of_redis = 28, initial = 32, range = 72, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
     ["struct lockshm_host_lease"] = { 384, { state = 0, mode = 4, remaining_ns = 8, blocked_ns = 16, next_token = 24, local_grants = 32, other_hosts_waiting = 40, why_age_ns = 48, value = 56, why = 96, reserved = 352, } },
     ["struct lockshm_row"] = { 952, { size = 0, key_len = 8, key_shown = 16, key = 24, id = 88, holders = 96, waiters = 100, known = 104, mode = 108, global = 112, alive = 116, request = 120, damage = 240, lease = 336, start_time = 720, exact = 728, uid = 732, gid = 736, permissions = 740, segment = 744, } },
@@ -350,16 +372,6 @@ M.number = {
     CREATE_REDIS_QUORUM = 2,
     OPEN_READ_ONLY = 1,
     OPEN_ANY_OWNER = 2,
-}
-
-M.capacity = {
-    locks = 16384,
-    requests = 16384,
-    owners = 1024,
-    permissions = 384,
-    redis_policy = 2,
-    host_leases = 1024,
-    redis_ttl_ns = 10000000000,
 }
 
 M.version = "0.1.0"

@@ -15,73 +15,11 @@ local class = { __index = M }
 
 local opened = {} -- by name
 
-local kinds = {
-    locks = "count", requests = "count", owners = "count", permissions = "count", user = "string",
-    redis = "servers", redis_ttl = "seconds", redis_policy = "policy", redis_prefix = "string", redis_quorum = "boolean",
-    redis_gap = "seconds", redis_retain = "seconds", host_leases = "count", redis_wait = "count", global_keys = "prefixes",
-}
-
-local function needed(what, value)
-    return what .. ", not " .. tostring(value)
-end
-
-local function list_fault(value, what)
-    if type(value) ~= "table" then
-        return type(value) ~= "string" and needed(what, value) or native.text_error(value)
-    end
-    for _, entry in pairs(value) do
-        local fault = native.text_error(entry)
-        if fault then
-            return fault
-        end
-    end
-    return #value == 0 and needed(what, "an empty table") or nil
-end
-
-local faults = {
-    count = function(value)
-        if type(value) ~= "number" or value < 0 or value > 0xffffffff or value % 1 ~= 0 then
-            return needed("a whole number is needed", value)
-        end
-    end,
-    string = native.text_error,
-    boolean = function(value) return type(value) ~= "boolean" and needed("true or false is needed", value) end,
-    servers = function(value) return list_fault(value, "a URI, or a table of them, is needed") end,
-    prefixes = function(value) return list_fault(value, "'*', a prefix, or a table of them, is needed") end,
-    seconds = function(value)
-        if type(value) ~= "number" or not native.to_ns(value) or value == math.huge then
-            return needed("seconds are needed", value)
-        end
-    end,
-    policy = function(value) return value ~= "fail" and value ~= "wait" and needed("'fail' or 'wait' is needed", value) end,
-}
-
---- Checks the options of a segment.
--- @return error string, or nil
-function M.options_error(options)
-    if type(options) ~= "table" then
-        return "the options are a table, not " .. tostring(options)
-    end
-    for name, value in pairs(options) do
-        local kind = kinds[name]
-        if not kind then
-            return ("unknown option '%s'"):format(tostring(name))
-        end
-        local fault = faults[kind](value)
-        if fault then
-            return ("option '%s': %s"):format(name, fault)
-        end
-    end
-end
-
 --- Opens a segment, or makes it.  Makes system calls; waits for no other process.
 -- @param name    letters, digits, '.', '_', '-'
--- @param options of a new segment: locks, requests, owners (capacities), permissions, user (owner of what root makes in nginx);
---                for keys across hosts redis: a URI, or a table of them, and as for lockctl create: redis_ttl (10 s),
---                redis_policy ("fail"; "wait"), redis_prefix ("lk:"), redis_quorum (false), redis_gap (0 s),
---                redis_retain (0 s), host_leases (1024), redis_wait (0); global_keys ("*", or prefixes of keys that
---                exclude other hosts in each request, without option global).  They are to be the same on all hosts, where
---                a lockshm-bridge serves the segment
+-- @param options of a new segment, those of `lockctl create --help` with _ for -: { keys = 100000, permissions = 432 (0660),
+--                redis = { "redis://10.0.0.5" }, redis_ttl = 10 (seconds), redis_quorum = true }; and user (owner of what root
+--                makes in nginx).  What concerns Redis is to be the same on all hosts, where a lockshm-bridge serves the segment
 -- @return locks object, in one Lua VM the same for the same name; or nil, error string
 function M.open(name, options)
     local err = native.text_error(name)
@@ -90,9 +28,8 @@ function M.open(name, options)
     elseif opened[name] then
         return opened[name]
     end
-    err = M.options_error(options == nil and {} or options)
-    if err then
-        return nil, err
+    if options ~= nil and type(options) ~= "table" then
+        return nil, "the options are a table, not " .. tostring(options)
     end
     local opened_segment
     opened_segment, err = segment.open(name, options or {})

@@ -49,43 +49,64 @@ local function refused(name, code)
     return nil, reason, code
 end
 
-local SECONDS = { redis_ttl = "redis_ttl_ns", redis_gap = "redis_gap_ns", redis_retain = "redis_retain_ns" }
-local servers, global_keys -- of the last call: referenced by what it returned
-
-local function joined(list)
-    return type(list) == "table" and table.concat(list, ",") or list
+local function all_rows()
+    local row, found, i = native.sized("struct lockshm_option"), {}, 0
+    while C.lockshm_create_option_at(i, row) == 0 do
+        found[ffi.string(row.name)] = { kind = row.kind, initial = ffi.string(row.initial), of_redis = row.of_redis ~= 0 }
+        i = i + 1
+    end
+    return found
 end
 
-local function add_redis(create, options)
-    servers, global_keys = joined(options.redis), joined(options.global_keys)
-    create.redis, create.global_keys = servers, global_keys
-    create.redis_prefix = options.redis_prefix
-    if options.redis_policy then
-        create.redis_policy = require("resty.lockshm.spec").policy(options.redis_policy)
+local rows = all_rows() -- the options of a segment, by name
+
+--- Is it an option that only keys across hosts need?
+function M.is_of_redis(name)
+    return rows[name] and rows[name].of_redis or name == "redis"
+end
+
+--- The value of an option as the library takes it.
+-- @return string; or nil, error string
+local function text_of(kind, value)
+    if type(value) == "boolean" then
+        return value and "yes" or "no"
+    elseif type(value) == "number" then
+        local format = kind == C.LOCKSHM_OPTION_DURATION and "%.9fs" or kind == C.LOCKSHM_OPTION_PERMISSIONS and "%o" or "%.14g"
+        return format:format(value)
     end
-    if options.redis_quorum then
-        create.flags = create.flags + native.number.CREATE_REDIS_QUORUM
-    end
-    for name, field in pairs(SECONDS) do
-        if options[name] then
-            create[field] = native.to_ns(options[name])
+    for _, part in ipairs(type(value) == "table" and value or { value }) do
+        local fault = native.text_error(part)
+        if fault then
+            return nil, fault
         end
     end
+    return type(value) == "table" and table.concat(value, ",") or value
 end
 
+local function set(create, name, value)
+    local text, fault = text_of(rows[name] and rows[name].kind, value)
+    if not text then
+        return ("option '%s': %s"):format(tostring(name), fault)
+    end
+    return C.lockshm_create_option(create, tostring(name), text, err) ~= 0 and ffi.string(err.message) or nil
+end
+
+--- @return struct lockshm_create_options; or nil, error string
 local function create_options(options)
     local create = native.sized("struct lockshm_create_options")
-    for name, value in pairs(require("resty.lockshm.cdef").capacity) do
-        create[name] = value
-    end
     create.group = 0xffffffff
     create.flags = native.number.CREATE_OR_OPEN
-    for _, name in ipairs { "locks", "requests", "owners", "permissions", "host_leases", "redis_wait" } do
-        if options[name] ~= nil then
-            create[name] = options[name]
+    for name, row in pairs(rows) do
+        if row.initial ~= "" then
+            assert(C.lockshm_create_option(create, name, row.initial, nil) == 0)
         end
     end
-    add_redis(create, options)
+    for name, value in pairs(options) do
+        local fault = name == "user" and native.text_error(value) or name ~= "user" and set(create, name, value)
+        if fault then
+            return nil, name == "user" and "option 'user': " .. fault or fault
+        end
+    end
     return create
 end
 
@@ -124,9 +145,9 @@ local function share_with_workers(name, user, uid, gid)
     return true
 end
 
-local function open_as_root(name, options)
+local function open_as_root(name, user, create)
     local instance = require "resty.lockshm.instance"
-    local user, reason = options.user, nil
+    local reason
     if not user then
         user, reason = instance.user()
     end
@@ -140,7 +161,7 @@ local function open_as_root(name, options)
     local code = C.lockshm_open(handle_out, name, ANY_OWNER, err)
     local made = code == NO_SEGMENT
     if made then
-        code = C.lockshm_create(handle_out, name, create_options(options), err)
+        code = C.lockshm_create(handle_out, name, create, err)
     end
     if code < 0 then
         return refused(name, code)
@@ -159,10 +180,13 @@ local function open_as_root(name, options)
 end
 
 local function open(name, options)
-    if in_nginx and ffi.C.lockshm_lua_geteuid() == 0 then
-        return open_as_root(name, options)
+    local create, reason = create_options(options)
+    if not create then
+        return nil, reason
+    elseif in_nginx and ffi.C.lockshm_lua_geteuid() == 0 then
+        return open_as_root(name, options.user, create)
     end
-    local code = C.lockshm_create(handle_out, name, create_options(options), err)
+    local code = C.lockshm_create(handle_out, name, create, err)
     if code < 0 then
         return refused(name, code)
     end
@@ -172,7 +196,7 @@ end
 --- Opens a segment, or makes it.  The handle stays open as long as the process: its holds depend on it.
 -- The loop is opened by the first request of each process.
 -- @param name    as for lockshm_create()
--- @param options capacities, permissions and Redis of a new one; `user` for what root makes
+-- @param options of a new one, as lockctl create has them; `user` for what root makes
 -- @return segment; or nil, error string
 function M.open(name, options)
     local handle, reason = open(name, options)
