@@ -80,9 +80,19 @@ static bool set_flag(struct guard *guard, int option)
 	}
 }
 
+static void add_key(struct guard *guard, char *text)
+{
+	if (guard->n_also == LOCKSHM_MANY_MAX - 1)
+		usage_error("--also: more than %d keys", LOCKSHM_MANY_MAX);
+	guard->keys[++guard->n_also].text = text;
+}
+
 bool guard_option(struct guard *guard, int option)
 {
 	switch (option) {
+	case GUARD_ALSO:
+		add_key(guard, optarg);
+		return true;
 	case 'c':
 		set_shell(guard, optarg);
 		return true;
@@ -120,8 +130,8 @@ static bool set_operand(struct guard *guard, char *text)
 		if (!*text)
 			usage_error("NAME is empty");
 		subject_segment(text);
-	} else if (!guard->key_text) {
-		guard->key_text = text;
+	} else if (!guard->keys[0].text) {
+		guard->keys[0].text = text;
 	} else {
 		return false;
 	}
@@ -143,24 +153,39 @@ bool guard_operand(struct guard *guard, char **argv)
 	return true;
 }
 
-static void set_key(struct guard *guard)
+static void set_key(struct guard *guard, struct guarded *key)
 {
-	char *bytes = strdup(guard->key_text);
+	char *before = guard->shown;
 
-	if (!bytes) {
+	key->copy = strdup(key->text);
+	if (!key->copy) {
 		message("out of memory");
 		exit(EXIT_FAILED);
 	}
-	guard->key_copy = bytes;
-	guard->key = args_key(bytes, guard->escaped);
-	guard->request.key = guard->key.bytes;
-	guard->request.key_len = guard->key.len;
-	guard->shown = format_given_key(guard->key);
+	key->key = args_key(key->copy, guard->escaped);
+	key->shown = format_given_key(key->key);
+	guard->shown = before ? format_text("%s', '%s", before, key->shown) : format_text("%s", key->shown);
+	free(before);
+	/* The library leaves the hold of a second one empty. */
+	for (const struct guarded *other = guard->keys; other < key; other++)
+		if (other->key.len == key->key.len && !memcmp(other->key.bytes, key->key.bytes, key->key.len))
+			usage_error("--also: '%s' is given twice", key->shown);
+}
+
+static void set_keys(struct guard *guard)
+{
+	for (size_t i = 0; i <= guard->n_also; i++)
+		set_key(guard, &guard->keys[i]);
+	guard->request.key = guard->keys[0].key.bytes;
+	guard->request.key_len = guard->keys[0].key.len;
 }
 
 void guard_free(struct guard *guard)
 {
-	free(guard->key_copy);
+	for (size_t i = 0; i <= guard->n_also; i++) {
+		free(guard->keys[i].copy);
+		free(guard->keys[i].shown);
+	}
 	free(guard->shown);
 }
 
@@ -181,14 +206,14 @@ void guard_finish(struct guard *guard, int argc, char **argv)
 	if (!guard->command || guard->command == guard->shell) {
 		/* A KEY that begins with '-': lockctl run -- NAME -KEY -- CMD */
 		while (optind < argc && set_operand(guard, argv[optind]))
-			if (++optind < argc && guard->key_text && !strcmp(argv[optind], "--"))
+			if (++optind < argc && guard->keys[0].text && !strcmp(argv[optind], "--"))
 				optind++;
 		if (optind < argc)
 			begin_command(guard, argv + optind);
 	}
-	if (!guard->key_text)
+	if (!guard->keys[0].text)
 		usage_error("%s is missing", guard->name ? "KEY" : "NAME");
-	set_key(guard);
+	set_keys(guard);
 	check_together(guard);
 	guard->request.canceller = &guard->canceller;
 	guard->request.report = &guard->report;

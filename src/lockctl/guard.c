@@ -53,7 +53,7 @@ static int conflict(const struct guard *guard, lockshm_t *segment)
 {
 	char *text = guard->every_ns ? format_blocker(&guard->report) :
 				       format_report(&guard->report, guard->request.timeout_ns);
-	char *ahead = format_writer_ahead(segment, &guard->request);
+	char *ahead = guard->n_also ? format_text("%s", "") : format_writer_ahead(segment, &guard->request);
 	const char *nested = nested_text(&guard->report.blocker);
 
 	if (guard->every_ns)
@@ -65,14 +65,31 @@ static int conflict(const struct guard *guard, lockshm_t *segment)
 	return guard->conflict_status;
 }
 
-static void warn_previous(const struct guard *guard)
+static void warn_previous(const struct guard *guard, const char *shown, const struct lockshm_previous *previous)
 {
-	char *text = format_previous(&guard->report.previous);
+	char *text = format_previous(previous);
 
-	message("'%s': %s (%s)", guard->shown, text,
+	message("'%s': %s (%s)", shown, text,
 		guard->request.flags & LOCKSHM_ACKNOWLEDGE ? "damage mark cleared" :
 							     "the damage mark stays: lockctl ack clears it");
 	free(text);
+}
+
+/** The report has one mark of several; a mark that was acknowledged is nowhere else. */
+static void warn_damage(const struct guard *guard)
+{
+	struct lockshm_previous previous;
+	bool found = false;
+
+	if (!guard->report.previous.status)
+		return;
+	for (size_t i = 0; guard->n_also && i <= guard->n_also; i++)
+		if (lockshm_previous(&guard->holds[i], &previous) >= 0 && previous.status) {
+			warn_previous(guard, guard->keys[i].shown, &previous);
+			found = true;
+		}
+	if (!found)
+		warn_previous(guard, guard->shown, &guard->report.previous);
 }
 
 /** Return: the exit status. */
@@ -97,6 +114,19 @@ static void announce_wait(const struct guard *guard)
 	free(blocker);
 }
 
+static int take(struct guard *guard, lockshm_t *segment)
+{
+	struct lockshm_key keys[LOCKSHM_MANY_MAX] = { { .len = 0 } };
+
+	if (!guard->n_also)
+		return lockshm_acquire(segment, &guard->request, guard->holds);
+	for (size_t i = 0; i <= guard->n_also; i++) {
+		keys[i].data = guard->keys[i].key.bytes;
+		keys[i].len = guard->keys[i].key.len;
+	}
+	return lockshm_acquire_many(segment, &guard->request, keys, guard->n_also + 1, guard->holds);
+}
+
 /** A try first, so that a wait can be reported. */
 static int acquire_announced(struct guard *guard, lockshm_t *segment)
 {
@@ -104,12 +134,12 @@ static int acquire_announced(struct guard *guard, lockshm_t *segment)
 	int code;
 
 	guard->request.timeout_ns = 0;
-	code = lockshm_acquire(segment, &guard->request, &guard->hold);
+	code = take(guard, segment);
 	guard->request.timeout_ns = timeout_ns;
 	if (code != LOCKSHM_BUSY || !timeout_ns)
 		return code;
 	announce_wait(guard);
-	code = lockshm_acquire(segment, &guard->request, &guard->hold);
+	code = take(guard, segment);
 	if (code >= 0 && guard->announce)
 		message("'%s': taken after a wait", guard->shown);
 	return code;
@@ -126,10 +156,9 @@ static bool is_inside(const struct guard *guard)
 static int acquire(struct guard *guard, lockshm_t *segment)
 {
 	/* A try of a global key asks other hosts, and would lose its place there. */
-	bool inside = !(guard->request.flags & LOCKSHM_GLOBAL) && is_inside(guard);
+	bool inside = !guard->global && is_inside(guard);
 
-	return guard->announce || inside ? acquire_announced(guard, segment) :
-					   lockshm_acquire(segment, &guard->request, &guard->hold);
+	return guard->announce || inside ? acquire_announced(guard, segment) : take(guard, segment);
 }
 
 /** A bridge that was started for others, and ends as this request begins, is followed by one of our own. */
@@ -144,14 +173,15 @@ static int acquire_global(struct guard *guard, lockshm_t *segment)
 	return code;
 }
 
-/** The segment may make the key global without --global. */
+/** The segment may make a key global without --global. */
 static void complete_request(struct guard *guard, lockshm_t *segment)
 {
 	struct lockshm_row row = LOCKSHM_ROW_INIT;
 
-	if (find_key(segment, guard->key, &row) == 0 && row.global)
-		guard->request.flags |= LOCKSHM_GLOBAL;
-	if (guard->request.redis_policy && !(guard->request.flags & LOCKSHM_GLOBAL))
+	guard->global = guard->request.flags & LOCKSHM_GLOBAL;
+	for (size_t i = 0; i <= guard->n_also && !guard->global; i++)
+		guard->global = find_key(segment, guard->keys[i].key, &row) == 0 && row.global;
+	if (guard->request.redis_policy && !guard->global)
 		usage_error("--redis-policy needs --global");
 }
 
@@ -161,41 +191,46 @@ bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 	guard->ttl_ns = guard->request.ttl_ns;
 	if (guard->max_hold_ns)
 		guard->request.ttl_ns = earlier(guard->ttl_ns, guard->max_hold_ns);
-	guard->code = guard->request.flags & LOCKSHM_GLOBAL ? acquire_global(guard, segment) : acquire(guard, segment);
+	guard->code = guard->global ? acquire_global(guard, segment) : acquire(guard, segment);
 	if (guard->code < 0) {
 		*status = not_acquired(guard, segment, guard->code);
 		return false;
 	}
+	for (size_t i = 0; i <= guard->n_also; i++)
+		guard->tokens[i] = lockshm_token(&guard->holds[i]);
 	guard->granted_ns = now_ns();
 	guard->watch_ns = guard->granted_ns + WATCH_AFTER_NS;
 	guard->renew_ns = guard->ttl_ns == LOCKSHM_FOREVER ? LOCKSHM_FOREVER : guard->granted_ns + guard->ttl_ns / 2;
-	if (guard->report.previous.status)
-		warn_previous(guard);
+	warn_damage(guard);
 	if (guard->code == LOCKSHM_LOCAL_ONLY)
 		message("'%s': Redis is out of reach; the lock is held on this host only", guard->shown);
 	return true;
 }
 
-static void warn_lost(const struct guard *guard, const char *effect)
+static void warn_lost(const struct guard *guard, size_t i, const char *effect)
 {
-	uint64_t next = lockshm_lost_to(&guard->hold);
+	uint64_t next = lockshm_lost_to(&guard->holds[i]);
 	char *to = next ? format_text(", and token %" PRIu64 " was issued after it", next) : format_text("%s", "");
 
-	message("'%s' was lost, token %" PRIu64 ": the lease expired%s or an operator ended the hold%s; %s", guard->shown,
-		guard->report.token, guard->request.flags & LOCKSHM_GLOBAL ? ", this host lost the key in Redis," : "", to,
+	message("'%s' was lost, token %" PRIu64 ": the lease expired%s or an operator ended the hold%s; %s",
+		guard->keys[i].shown, guard->tokens[i], guard->global ? ", this host lost the key in Redis," : "", to,
 		effect);
 	free(to);
 }
 
+/** One of several is enough. */
 static bool is_lost(struct guard *guard, const char *effect)
 {
-	int code = lockshm_check(&guard->hold, NULL);
+	for (size_t i = 0; i <= guard->n_also; i++) {
+		int code = lockshm_check(&guard->holds[i], NULL);
 
-	if (code != LOCKSHM_LOST && code != LOCKSHM_NOT_HELD)
-		return false;
-	guard->lost = true;
-	warn_lost(guard, effect);
-	return true;
+		if (code != LOCKSHM_LOST && code != LOCKSHM_NOT_HELD)
+			continue;
+		guard->lost = true;
+		warn_lost(guard, i, effect);
+		return true;
+	}
+	return false;
 }
 
 /** When half of the lease has passed.  The last renewal of a bounded hold (--max-hold) ends at the bound. */
@@ -206,16 +241,19 @@ static void renew(struct guard *guard, int64_t now)
 
 	guard->renew_ns = end == until ? LOCKSHM_FOREVER : now + guard->ttl_ns / 2;
 	/* A hold that is lost shows in is_lost(). */
-	if (end - now >= LOCKSHM_TTL_MIN)
-		(void)lockshm_renew(&guard->hold, end - now);
+	for (size_t i = 0; i <= guard->n_also && end - now >= LOCKSHM_TTL_MIN; i++)
+		(void)lockshm_renew(&guard->holds[i], end - now);
 }
 
 /** Without a descriptor or a thread for it a loss is found a second later. */
 static void begin_watch(struct guard *guard, int64_t now)
 {
 	int notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	size_t watched = 0;
 
-	if (notices >= 0 && lockshm_notify(&guard->hold, notices) >= 0) {
+	while (notices >= 0 && watched <= guard->n_also && lockshm_notify(&guard->holds[watched], notices) >= 0)
+		watched++;
+	if (watched > guard->n_also) {
 		guard->notices = notices;
 		guard->watch_ns = LOCKSHM_FOREVER;
 		return;
@@ -248,17 +286,20 @@ int guard_look(struct guard *guard, const char *effect)
 
 int guard_release(struct guard *guard, int64_t cooldown_ns, int status)
 {
-	switch (lockshm_release(&guard->hold, cooldown_ns)) {
-	case LOCKSHM_OK:
-		return status;
-	case LOCKSHM_LATE:
-		message("'%s': the lease had expired before the end, but the lock had no other holder", guard->shown);
-		return status;
-	default:
-		if (!guard->lost)
-			warn_lost(guard, guard->command ? "the command has ended" : "the descriptor is closed");
-		return EXIT_LOST;
-	}
+	for (size_t i = guard->n_also + 1; i-- > 0;)
+		switch (lockshm_release(&guard->holds[i], cooldown_ns)) {
+		case LOCKSHM_OK:
+			break;
+		case LOCKSHM_LATE:
+			message("'%s': the lease had expired before the end, but the lock had no other holder",
+				guard->keys[i].shown);
+			break;
+		default:
+			if (!guard->lost)
+				warn_lost(guard, i, guard->command ? "the command has ended" : "the descriptor is closed");
+			status = EXIT_LOST;
+		}
+	return status;
 }
 
 /* --- The environment of the command ------------------------------------------------------------------- */
@@ -296,8 +337,8 @@ static char **make_environment(const struct guard *guard)
 		if (!is_ours(environ[i]))
 			list[kept++] = environ[i];
 	list[kept++] = format_text("LOCKSHM_SEGMENT=%s%s", *guard->name == '/' ? "" : "/", guard->name);
-	list[kept++] = format_text("LOCKSHM_KEY=%s", guard->key_text);
-	list[kept++] = format_text("LOCKSHM_TOKEN=%" PRIu64, lockshm_token(&guard->hold));
+	list[kept++] = format_text("LOCKSHM_KEY=%s", guard->keys[0].text);
+	list[kept++] = format_text("LOCKSHM_TOKEN=%" PRIu64, guard->tokens[0]);
 	list[kept++] = format_text("LOCKSHM_STATUS=%s", lockshm_code_name(guard->code));
 	if (guard->request.flags & LOCKSHM_ROBUST && guard->report.previous.status)
 		list[kept] = format_text("LOCKSHM_PREVIOUS_PID=%" PRId32, guard->report.previous.pid);

@@ -143,13 +143,22 @@ int remote_ack(lockshm_t *segment, const char *name, struct key key, bool any_ow
 
 /* --- lockctl/guard-args.c, guard.c: a command, or a descriptor, and its lock ---------------------------- */
 
+/** KEY, or one of --also. */
+struct guarded {
+	char *text;  /**< as given */
+	char *copy;  /**< what @key points to */
+	char *shown; /**< in messages */
+	struct key key;
+};
+
 /** What run, seat, once and hold have in common. */
 struct guard {
 	const char *name;
-	struct key key;
-	char *key_text; /**< KEY as given */
-	char *key_copy; /**< what @key points to */
-	char *shown;    /**< the key in messages */
+	struct guarded keys[LOCKSHM_MANY_MAX]; /**< KEY first */
+	lockshm_hold_t holds[LOCKSHM_MANY_MAX];
+	uint64_t tokens[LOCKSHM_MANY_MAX];
+	size_t n_also;
+	char *shown;    /**< all keys in messages: a', 'b */
 	char **command; /**< NULL: hold has none */
 	char *shell[4]; /**< the command of -c */
 	char tag[LOCKSHM_TAG_MAX + 1];
@@ -173,17 +182,18 @@ struct guard {
 	struct lockshm_request request;
 	struct lockshm_report report;
 	lockshm_canceller_t canceller;
-	lockshm_hold_t hold;
 	int code; /**< of the acquire */
+	bool global; /**< a key excludes other hosts, by --global or by the segment */
 	bool lost;
 };
 #define GUARD_INIT                                                                                                     \
 	{ .notices = -1, .conflict_status = EXIT_NOT_OBTAINED, .request = LOCKSHM_REQUEST_INIT,                                              \
-	  .report = LOCKSHM_REPORT_INIT, .canceller = LOCKSHM_CANCELLER_INIT, .hold = LOCKSHM_HOLD_INIT }
+	  .report = LOCKSHM_REPORT_INIT, .canceller = LOCKSHM_CANCELLER_INIT }
 
 /** Values of the long options; those of one command alone follow GUARD_OPTION_END. */
 enum guard_option {
 	GUARD_ACKNOWLEDGE = 256,
+	GUARD_ALSO,
 	GUARD_ANY_OWNER,
 	GUARD_COOLDOWN,
 	GUARD_ESCAPED,

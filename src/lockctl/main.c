@@ -90,11 +90,12 @@ static const struct command commands[] = {
 	  ID_LINE ESCAPED_LINE ANY_OWNER_LINE },
 	{ "rm", lockctl_rm, "NAME", "remove a segment", "" },
 	{ "run", lockctl_run,
-	  "NAME KEY [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR] [--cooldown DUR] [--tag T]\n"
-	  "                   [-E CODE] [--robust [--acknowledge]] [--keep-for-children]\n"
+	  "NAME KEY [--also KEY]... [-s|--shared] [-w DUR] [-t DUR|none] [--max-hold DUR]\n"
+	  "                   [--cooldown DUR] [--tag T] [-E CODE] [--robust [--acknowledge]] [--keep-for-children]\n"
 	  "                   [--global [--redis-policy fail|wait|local-only]] [--escaped] [--no-create]\n"
 	  "                   [--any-owner] [--] CMD... | -c 'CMD'",
-	  "run a command while holding a lock",
+	  "run a command while holding a lock, or several",
+	  "  --also KEY               one more lock; repeatable: the command runs with all of them, or does not run\n"
 	  SHARED_LINE WAIT_LINE
 	  "  -t, --ttl DUR|none       lease, renewed while the command runs (30s); none = strict\n"
 	  "  --max-hold DUR           longest time to renew the lease (as long as the command runs)\n"

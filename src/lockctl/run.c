@@ -7,6 +7,7 @@
 static const struct option options[] = {
 	GUARD_OPTIONS,
 	{ "acknowledge", no_argument, NULL, GUARD_ACKNOWLEDGE },
+	{ "also", required_argument, NULL, GUARD_ALSO },
 	{ "command", required_argument, NULL, 'c' },
 	{ "cooldown", required_argument, NULL, GUARD_COOLDOWN },
 	{ "keep-for-children", no_argument, NULL, GUARD_KEEP },

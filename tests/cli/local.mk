@@ -28,6 +28,7 @@ tests_of_cli += \
 	%D%/owner.sh \
 	%D%/rm-mounted.sh \
 	%D%/robust-global.sh \
+	%D%/run-also.sh \
 	%D%/run-descendants.sh \
 	%D%/run-fifo.sh \
 	%D%/run-killed.sh \
