@@ -703,7 +703,7 @@ int lockshm_current(lockshm_t *segment);
  *         the cycle.  A try gets LOCKSHM_BUSY); LOCKSHM_FULL (also, with LOCKSHM_GLOBAL, if no host lease is free;
  *         what is held or awaited never gives way); LOCKSHM_INVALID (also,
  *         unless the lock is free, for a canceller that another wait uses or that was overwritten; also LOCKSHM_GLOBAL
- *         in a segment without Redis); LOCKSHM_KEY_TOO_LONG;
+ *         in a segment without Redis, and LOCKSHM_TELL_LOSS without a loop); LOCKSHM_KEY_TOO_LONG;
  *         LOCKSHM_NO_SEGMENT (removed or replaced: open again); LOCKSHM_PERMISSION (opened read-only); LOCKSHM_BRIDGE
  *         (with LOCKSHM_GLOBAL: no bridge runs or Redis is out of reach, and the policy is to fail; or Redis refuses
  *         permanently; or the key holds other data there); LOCKSHM_BAD_SEGMENT (something in it is damaged);
@@ -1135,7 +1135,7 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * the lock, an operator ended it, or with LOCKSHM_GLOBAL the host's lease is lost.  Its status is LOCKSHM_LOST, hold and
  * user are those of the request, its report is NULL; of lockshm_loop_acquire_many() each lost hold has its own.  It comes
  * at once, or within a second if the taker is killed; not after lockshm_release() has returned, and not after
- * lockshm_loop_close().  The hold is still to be released.  While none is lost a hold costs no more, however many there
+ * lockshm_loop_close().  Not with LOCKSHM_BARGE.  The hold is still to be released.  While none is lost a hold costs no more, however many there
  * are.
  *
  * GLOBAL.  A request with LOCKSHM_GLOBAL is always pending first, also if this host has the key, and waits twice: in
@@ -1233,9 +1233,8 @@ int lockshm_loop_fd(const lockshm_loop_t *loop);
  * release; the barge window is for the next request of this loop.
  *
  * Return: as lockshm_acquire(), or LOCKSHM_PENDING; without LOCKSHM_DEADLOCK, which is not found, and
- *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for a
- *         @loop that is NULL or no loop; LOCKSHM_NOT_HELD (a loop of the parent,
- *         before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
+ *         LOCKSHM_PERMISSION, as a read-only segment has no loop.  Also LOCKSHM_INVALID for a @loop that is NULL or no
+ *         loop, and for LOCKSHM_TELL_LOSS with LOCKSHM_BARGE; LOCKSHM_NOT_HELD (a loop of the parent, before fork()).  A negative code but LOCKSHM_PENDING: nothing is held, and no outcome follows.
  * Does not block.  Thread-safe for different loops.
  * Since: 0.1
  */

@@ -44,6 +44,7 @@ _Static_assert(sizeof(struct tend) <= 128, "two lines, and the first is what an 
 struct tends {
 	int64_t at;	  /* segment time of the next scan; INT64_MAX = none */
 	uint32_t n_known; /* add */
+	uint32_t leases;  /* some are under host leases, and told of */
 	uint32_t *known;
 	union {
 		struct tend tend;

@@ -313,10 +313,8 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 	q.report = report;
 	if (w->lease && lease_wait_fill(&w->lease->g, h) != 0)
 		count_event(w->loop->self, COUNT_GLOBAL);
-	if (hold_is_tended(h) && h->host_lease) {
-		store_relaxed(&tend_of(w->loop->s, w->index)->host_lease_word, h->host_lease_word);
-		store_release32(&tend_of(w->loop->s, w->index)->host_lease, h->host_lease);
-	}
+	if (hold_is_tended(h) && h->host_lease)
+		tend_under_lease(w->loop->s, w->index, h->host_lease, h->host_lease_word);
 	status = acquire_granted(w->loop->self, &q, h);
 	if (w->lease)
 		status = lease_wait_status(&w->lease->g, &q, status);

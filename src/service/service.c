@@ -113,6 +113,7 @@ static bool serve(struct service *sv)
 	stop = sv->stop;
 	next = min64(next, sv->register_at);
 	next = min64(next, service_tend(sv->s));
+	service_watch_leases(sv->s, watches, &n);
 	next = min64(next, service_renew(sv->s, &sv->renewals, watches, &n));
 	sv->renewals.sleeps_until = next;
 	pthread_mutex_unlock(&sv->renewals.lock);

@@ -144,6 +144,50 @@ int64_t service_tend(struct lockshm *s)
 	return min64(next, sooner);
 }
 
+static bool is_watched(const struct futex_watch *watches, unsigned n, const uint32_t *word)
+{
+	while (n-- > 0)
+		if (watches[n].word == word)
+			return true;
+	return false;
+}
+
+/* The lease of record @index is told of when it is lost: sleep on what signals that.  False = it is none of those. */
+static bool watch_lease(struct lockshm *s, uint32_t index, struct futex_watch *watches, unsigned *n)
+{
+	struct shm_host_lease *l;
+	struct copy c;
+	uint32_t seq;
+
+	if (!copy_place(s, index, &c) || !c.tells || c.host_lease == 0)
+		return false;
+	l = host_lease_at(s, c.host_lease - 1);
+	/* Read the sequence before what it is about. */
+	seq = l ? load_acquire32(&l->waiters_seq) : 0;
+	if (is_lost(s, &c))
+		waits_tell_loss(s, index);
+	else if (l && *n < FUTEX_WATCH_MOST && futex_has_waitv() && !is_watched(watches, *n, &l->waiters_seq))
+		watches[(*n)++] = (struct futex_watch){ &l->waiters_seq, seq };
+	return true;
+}
+
+void service_watch_leases(struct lockshm *s, struct futex_watch *watches, unsigned *n)
+{
+	struct tends *all = __atomic_load_n(&s->tends, __ATOMIC_ACQUIRE);
+	uint32_t i, index;
+	bool any = false;
+
+	/* Cleared before the look: a loop's thread that sets it later rings after that. */
+	if (!all || !load_relaxed32(&all->leases) || !__atomic_exchange_n(&all->leases, 0, __ATOMIC_ACQ_REL))
+		return;
+	for (i = 0; i < load_acquire32(&all->n_known); i++) {
+		index = load_acquire32(&all->known[i]);
+		any |= index != 0 && watch_lease(s, index, watches, n);
+	}
+	if (any)
+		store_relaxed32(&all->leases, 1);
+}
+
 /* The service thread scans at once. */
 static void ring(struct lockshm *s)
 {
@@ -162,4 +206,16 @@ void tend_scan_in_time(struct lockshm *s, int64_t now, int64_t ttl_ns, bool tell
 	fence_after_rmw();
 	if (unlikely((int64_t)load_relaxed((const uint64_t *)&s->tends->at) - now > least))
 		ring(s);
+}
+
+void tend_under_lease(struct lockshm *s, uint32_t index, uint32_t host_lease, uint64_t word)
+{
+	struct tend *t = tend_of(s, index);
+
+	store_relaxed(&t->host_lease_word, word);
+	store_release32(&t->host_lease, host_lease);
+	if (!t->tells)
+		return;
+	store_release32(&s->tends->leases, 1);
+	ring(s);
 }

@@ -68,6 +68,35 @@ START_TEST(granted)
 }
 END_TEST
 
+/* An outcome follows: the bridge finds another value in Redis, long before the lease ends; or the lease ends without a
+ * bridge. */
+START_TEST(told_of_its_loss)
+{
+	struct lockshm_create_options options = host_options();
+
+	options.redis_ttl_ns = _i ? LOCKSHM_SECONDS(2) : LOCKSHM_SECONDS(60);
+	host_make(0, &options);
+	host_make(1, &options);
+	b = on_host(1);
+	open_loop();
+	task_init(&t[0], K, X);
+	t[0].request.flags = LOCKSHM_GLOBAL | LOCKSHM_TELL_LOSS | LOCKSHM_AUTO_RENEW;
+	ck_code(task_acquire(loop, &t[0]), LOCKSHM_PENDING);
+	ck_outcome(loop, &t[0], 0);
+	loop_idle(loop);
+	if (_i)
+		bridge_kill(0);
+	else
+		redis_say(redis, "DEL lk:" K);
+	ck_code(task_end(loop, &t[0]), LOCKSHM_LOST);
+	ck_code(lockshm_check(&t[0].hold, NULL), LOCKSHM_LOST);
+	ck_code(global_wait(b, K, X), 0);
+	ck_code(task_release(&t[0]), LOCKSHM_LOST);
+	loop_idle(loop);
+	ck_queue(K, 0, 0);
+}
+END_TEST
+
 /* The lease is here: no command, and the outcome is there already. */
 START_TEST(granted_under_a_lease_of_this_host)
 {
@@ -571,6 +600,7 @@ END_TEST
 static void add_cases(TCase *tc)
 {
 	tcase_add_test(tc, granted);
+	tcase_add_loop_test(tc, told_of_its_loss, 0, 2);
 	tcase_add_test(tc, granted_under_a_lease_of_this_host);
 	tcase_add_test(tc, granted_after_the_other_host);
 	tcase_add_test(tc, readers_wait_for_one_lease);
