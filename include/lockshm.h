@@ -70,7 +70,7 @@
  *  the thread's holds end with it, as with any other end, and a handle that lockshm_open() was about to return may stay
  *  open.
  *  Functions that wait for another process, the bridge included: lockshm_acquire(), lockshm_acquire_many(),
- *  lockshm_lock() and lockshm_lock_for(), until their time-out; a try with LOCKSHM_GLOBAL, 1.5 s at most;
+ *  lockshm_lock() and lockshm_timedlock(), until their time-out; a try with LOCKSHM_GLOBAL, 1.5 s at most;
  *  lockshm_create() and lockshm_destroy(), for another one that removes the same segment, a second at most.  No other
  *  function does.
  *
@@ -255,20 +255,11 @@ typedef struct lockshm_hold {
 
 /**
  * A lock object: one key with mode, lease, time-out, flags and tag, and room for one hold; see lockshm_lock().  Opaque,
- * owned by the caller.  Start from LOCKSHM_LOCK_KEY() or lockshm_lock_init(), and keep it where it is after that.
+ * owned by the caller.  Made by lockshm_lock_init(); keep it where it is after that.
  */
 typedef struct lockshm_lock {
-	uint64_t opaque[40];
-	char key[LOCKSHM_KEY_SHOWN_MAX];
+	uint64_t opaque[48];
 } lockshm_lock_t;
-/** Initialiser of a lock object, also a static one, with the key @literal, a string literal of 1 to 63 bytes; all else
- *  as in LOCKSHM_REQUEST_INIT. */
-#define LOCKSHM_LOCK_KEY(literal)                                                                                      \
-	{ { LOCKSHM_LOCK_NEW_, LOCKSHM_LOCK_LEN_("" literal "") }, "" literal "" }
-#define LOCKSHM_LOCK_NEW_ UINT64_C(0x79656b206b636f6c)
-/* A key of another length does not compile. */
-#define LOCKSHM_LOCK_LEN_(literal) \
-	(sizeof(literal) - 1 + 0 * sizeof(char[sizeof(literal) > 1 && sizeof(literal) <= LOCKSHM_KEY_SHOWN_MAX ? 1 : -1]))
 
 /** Lets lockshm_cancel() end a wait.  Caller-owned, one for each waiting call; start from the initialiser. */
 typedef struct lockshm_canceller {
@@ -996,8 +987,11 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
 /**
  * A lock object is a request that is checked once, for a key that a thread takes again and again:
  *
- *	static _Thread_local lockshm_lock_t report = LOCKSHM_LOCK_KEY("report");
+ *	struct lockshm_request request = LOCKSHM_REQUEST("report");
+ *	static _Thread_local lockshm_lock_t report;
  *
+ *	if (lockshm_lock_init(&report, segment, &request) < 0)
+ *		...
  *	if (lockshm_lock(&report, segment) >= 0) {
  *		...
  *		lockshm_unlock(&report);
@@ -1011,7 +1005,6 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
  *
  * The memory is the caller's, and every call checks what it uses, as for holds: an object that was overwritten or
  * copied gives LOCKSHM_INVALID or LOCKSHM_NOT_HELD, or works as before if the call does not use what was overwritten.
- * An object that was not used yet may be copied, and its key is whatever its bytes are.
  */
 
 /**
@@ -1036,7 +1029,7 @@ int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment,
 
 /**
  * lockshm_lock - take the lock of a lock object
- * @lock:    made by LOCKSHM_LOCK_KEY() or lockshm_lock_init(); not held
+ * @lock:    made by lockshm_lock_init(); not held
  * @segment: handle
  *
  * As lockshm_acquire() with the object's request, which is not checked again; blocks as that does.
@@ -1063,7 +1056,7 @@ int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK;
 int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK;
 
 /**
- * lockshm_lock_for - the same with a time-out of this call
+ * lockshm_timedlock - the same with a time-out of this call
  * @lock:       as for lockshm_lock()
  * @segment:    handle
  * @timeout_ns: as in a request: replaces the object's
@@ -1074,7 +1067,7 @@ int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment) LOCKSHM_MUST_CHECK
  * Thread-safe for different objects.  Restarts after signal handlers.
  * Since: 0.1
  */
-int lockshm_lock_for(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns) LOCKSHM_MUST_CHECK;
+int lockshm_timedlock(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns) LOCKSHM_MUST_CHECK;
 
 /**
  * lockshm_unlock - release the hold of a lock object

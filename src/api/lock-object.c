@@ -109,7 +109,7 @@ LOCKSHM_EXPORT int lockshm_trylock(lockshm_lock_t *l, lockshm_t *segment)
 	return lock(l, segment, 0);
 }
 
-LOCKSHM_EXPORT int lockshm_lock_for(lockshm_lock_t *l, lockshm_t *segment, int64_t timeout_ns)
+LOCKSHM_EXPORT int lockshm_timedlock(lockshm_lock_t *l, lockshm_t *segment, int64_t timeout_ns)
 {
 	return unlikely(!time_is_plain(timeout_ns, 0)) ? LOCKSHM_INVALID : lock(l, segment, timeout_ns);
 }
@@ -141,7 +141,7 @@ LOCKSHM_EXPORT lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock)
 {
 	struct lock_object *l = object_of(lock);
 
-	if (!l || (!object_sound(l) && l->check != OBJECT_NEW))
+	if (!l || !object_sound(l))
 		return NULL;
 	return (lockshm_hold_t *)(void *)object_hold(l);
 }

@@ -29,21 +29,6 @@ bool object_sound(const struct lock_object *l)
 	return likely(l->check == object_check(l));
 }
 
-/* As LOCKSHM_LOCK_KEY() leaves it: a key, and zero. */
-static bool object_is_new(const struct lock_object *l)
-{
-	const unsigned char *bytes = (const unsigned char *)l;
-	size_t i;
-
-	if (l->check != OBJECT_NEW || l->key_len - 1 >= OBJECT_KEY_BYTES)
-		return false;
-	for (i = offsetof(struct lock_object, seal); i < sizeof(*l); i++)
-		if (bytes[i] != 0 && (i < offsetof(struct lock_object, key) ||
-				      i >= offsetof(struct lock_object, key) + l->key_len))
-			return false;
-	return true;
-}
-
 /* ---------------------------------------------------------------- the hold inside */
 
 struct hold *object_hold(struct lock_object *l)
@@ -147,16 +132,6 @@ void object_fill(struct lock_object *l, const struct lockshm *s, const struct lo
 
 int object_bind(struct lock_object *l, const struct lockshm *s)
 {
-	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-
-	if (l->check == OBJECT_NEW) {
-		if (!object_is_new(l))
-			return LOCKSHM_INVALID;
-		q.key = l->key;
-		q.key_len = l->key_len;
-		object_fill(l, s, &q);
-		return 0;
-	}
 	if (!object_sound(l) || object_in_use(l, NULL))
 		return LOCKSHM_INVALID;
 	if (likely(l->number == s->number))

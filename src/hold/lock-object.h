@@ -19,7 +19,6 @@
 #include "lock/deadline.h"
 #include "lock/table.h"
 
-#define OBJECT_NEW LOCKSHM_LOCK_NEW_
 #define OBJECT_SEAL UINT64_C(0x6a626f206b636f6c)
 #define OBJECT_CHECK UINT64_C(0x6b63656863206b6c)
 #define OBJECT_IDLE UINT64_C(0x656c64692e2e2e2e)
@@ -31,7 +30,7 @@
 #define OBJECT_KEY_BYTES 64 /* of a longer key only the identity is kept: as many as an entry shows */
 
 struct lock_object {
-	uint64_t check;	  /* OBJECT_NEW: key and key_len only, by LOCKSHM_LOCK_KEY(); else object_check() */
+	uint64_t check;	  /* object_check() */
 	uint64_t key_len;
 	/* What the fast path reads and writes. */
 	uint64_t seal;	  /* object_seal(): held by the fast path; with OBJECT_IDLE: not held; else the hold decides */
@@ -54,7 +53,6 @@ struct lock_object {
 	unsigned char key[OBJECT_KEY_BYTES];
 };
 _Static_assert(sizeof(struct lock_object) == sizeof(lockshm_lock_t), "every word is one of these fields");
-_Static_assert(offsetof(struct lock_object, key) == offsetof(lockshm_lock_t, key), "LOCKSHM_LOCK_KEY() fills it");
 _Static_assert(sizeof(((struct lock_object *)0)->tag) == LOCKSHM_TAG_MAX + 2, "a tag fits with its closing NUL");
 
 static inline struct lock_object *object_of(lockshm_lock_t *lock)
@@ -91,7 +89,7 @@ static inline uint64_t object_seal(const struct lock_object *l)
 
 /* ---------------------------------------------------------------- lock-object.c */
 
-/* Is @l as the library left it, LOCKSHM_LOCK_KEY() apart? */
+/* Is @l as the library left it? */
 bool object_sound(const struct lock_object *l);
 
 /* The hold inside.  If the fast path of this thread has granted it, it is filled first, and decides from now on. */
@@ -103,8 +101,8 @@ bool object_in_use(struct lock_object *l, char *text);
 /* Make any memory a lock object with the checked request @q and its key's identity in @s. */
 void object_fill(struct lock_object *l, const struct lockshm *s, const struct lockshm_request *q);
 
-/* Make @l ready for @s: what LOCKSHM_LOCK_KEY() made, or a key of another segment.  LOCKSHM_INVALID: it is no lock
- * object, is held, or has a key of which only another segment's identity is known. */
+/* Make @l ready for @s, if it has a key of another segment.  LOCKSHM_INVALID: it is no lock object, is held, or
+ * has a key of which only another segment's identity is known. */
 MUST_CHECK int object_bind(struct lock_object *l, const struct lockshm *s);
 
 /* Its request, whose tag lies in @tag. */

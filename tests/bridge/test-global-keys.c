@@ -143,14 +143,16 @@ END_TEST
 
 START_TEST(lock_objects)
 {
-	lockshm_lock_t object = LOCKSHM_LOCK_KEY(USER), long_one = { 0 };
+	lockshm_lock_t object, long_one = { 0 };
 	struct lockshm_create_options options = host_options();
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
+	struct lockshm_request user = LOCKSHM_REQUEST(USER);
 	struct lockshm_request q = LOCKSHM_REQUEST("user:0123456789012345678901234567890123456789012345678901234567890123456789");
 	int i;
 
 	hosts_with("user:");
 	host_make_bare(2, &options);
+	ck_code(lockshm_lock_init(&object, hosts[0].s, &user), 0);
 	for (i = 0; i < 3; i++) {
 		ck_code(lockshm_lock(&object, hosts[0].s), 0);
 		in_redis(USER, true);

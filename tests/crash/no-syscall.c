@@ -110,8 +110,12 @@ static int renewed(uint32_t i)
 
 static int lock_object(uint32_t i)
 {
-	static lockshm_lock_t lock = LOCKSHM_LOCK_KEY("object");
+	struct lockshm_request request = LOCKSHM_REQUEST("object");
+	static lockshm_lock_t lock;
 
+	/* Each other time it is a new object. */
+	if (!(i & 2) && lockshm_lock_init(&lock, segment, &request))
+		return 1;
 	return lockshm_lock(&lock, segment) || (i & 1 && !lockshm_token(lockshm_lock_hold(&lock))) || lockshm_unlock(&lock);
 }
 

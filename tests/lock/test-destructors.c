@@ -222,10 +222,9 @@ static void unlock(struct data *d)
 
 static void *lock_and_end(void *data)
 {
-	static const lockshm_lock_t fresh = LOCKSHM_LOCK_KEY("k");
 	struct data *d = data;
 
-	d->lock = fresh;
+	object_for(&d->lock, "k");
 	ck_code(lockshm_lock(&d->lock, seg), 0);
 	set_data(d);
 	return NULL;

@@ -72,11 +72,12 @@ static int acquire_with_canceller(void)
 	return lockshm_acquire(seg, &q, &hold);
 }
 
-static lockshm_lock_t object = LOCKSHM_LOCK_KEY("k");
+static lockshm_lock_t object;
 
 static int lock(void)
 {
-	return lockshm_lock_for(&object, seg, PATIENCE);
+	object_for(&object, "k");
+	return lockshm_timedlock(&object, seg, PATIENCE);
 }
 
 static lockshm_hold_t many[3];

@@ -39,13 +39,6 @@ static void unused(void)
 	make(l, "k", 0);
 }
 
-static void of_the_literal(void)
-{
-	*l = (lockshm_lock_t)LOCKSHM_LOCK_KEY("k");
-	ck_code(lockshm_lock(l, seg), 0);
-	ck_code(lockshm_unlock(l), 0);
-}
-
 static void idle(void)
 {
 	unused();
@@ -98,7 +91,6 @@ static const struct {
 	bool held;
 } kinds[] = {
 	{ "unused", unused, false },
-	{ "idle, of a literal", of_the_literal, false },
 	{ "idle", idle, false },
 	{ "overtaken", overtaken, false },
 	{ "held", held, true },
@@ -218,36 +210,6 @@ START_TEST(one_word_written_over)
 	ck_code(lockshm_unlock(&other), 0);
 	verify_clean();
 	ck_assert_uint_eq(stat_now().requests_used, 0);
-}
-END_TEST
-
-/* The literal of an object that was not used yet is its key, whatever is written there. */
-START_TEST(fresh_object_written_over)
-{
-	static const lockshm_lock_t fresh = LOCKSHM_LOCK_KEY("k");
-	uint64_t values[TRAMPLE_VALUES], words[WORDS];
-	unsigned word, i, n;
-	int code;
-
-	make(&other, "other", 0);
-	ck_code(lockshm_lock(&other, seg), 0);
-	for (word = 0; word < WORDS; word++) {
-		memcpy(words, &fresh, sizeof(words));
-		n = trample_values(values, words, WORDS, word);
-		for (i = 0; i < n; i++) {
-			memcpy(l, &fresh, sizeof(*l));
-			memcpy((char *)l + word * 8, &values[i], sizeof(values[i]));
-			if (lockshm_unlock(l) != LOCKSHM_NOT_HELD)
-				wrong("unlock", word, values[i], 0);
-			code = lockshm_trylock(l, seg);
-			if (code == 0)
-				code = lockshm_unlock(l);
-			if (code != 0 && code != LOCKSHM_INVALID)
-				wrong("trylock", word, values[i], code);
-		}
-	}
-	ck_code(lockshm_unlock(&other), 0);
-	verify_clean();
 }
 END_TEST
 
@@ -375,7 +337,6 @@ static void add(TCase *tc)
 {
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, one_word_written_over, 0, N_KINDS);
-	tcase_add_test(tc, fresh_object_written_over);
 	tcase_add_test(tc, any_memory_is_no_lock_object);
 	tcase_add_loop_test(tc, copied_to_another_place, 0, N_KINDS);
 	tcase_add_loop_test(tc, put_back_after_its_use, 0, N_KINDS);

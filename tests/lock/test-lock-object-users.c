@@ -105,10 +105,11 @@ static int child_of_a_holder(lockshm_lock_t *held, lockshm_lock_t *idle)
 START_TEST(child_holds_nothing_and_uses_it_at_once)
 {
 	lockshm_lock_t *held = made("held", X);
-	static lockshm_lock_t idle = LOCKSHM_LOCK_KEY("idle");
+	static lockshm_lock_t idle;
 	int status;
 	pid_t pid;
 
+	object_for(&idle, "idle");
 	ck_code(lockshm_lock(&idle, seg), 0);
 	ck_code(lockshm_unlock(&idle), 0);
 	ck_code(lockshm_lock(held, seg), 0);
@@ -238,7 +239,7 @@ static void *use_many(void *arg)
 	}
 	for (k = 0; k < 3; k++)
 		for (i = 0; !wrong && i < IDLE; i++)
-			wrong = lockshm_lock_for(&mine[i], seg, PATIENCE) != 0 || lockshm_unlock(&mine[i]) != 0;
+			wrong = lockshm_timedlock(&mine[i], seg, PATIENCE) != 0 || lockshm_unlock(&mine[i]) != 0;
 	free(mine);
 	return (void *)wrong;
 }
@@ -265,13 +266,15 @@ END_TEST
 /* As many locked objects as there are records; then none is left, and each one that is unlocked is enough. */
 START_TEST(held_objects_use_up_the_records)
 {
-	lockshm_lock_t l[64], last = LOCKSHM_LOCK_KEY("last"), most = LOCKSHM_LOCK_KEY("most");
+	lockshm_lock_t l[64], last, most;
 	struct lockshm_request request;
 	char key[16];
 	unsigned n, i;
 	int code = 0;
 
 	segment_with(256, 32, 8);
+	object_for(&last, "last");
+	object_for(&most, "most");
 	ck_code(lockshm_lock(&last, seg), 0);
 	ck_code(lockshm_unlock(&last), 0);
 	for (n = 0; n < 64 && code == 0; n += code == 0) {

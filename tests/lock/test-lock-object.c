@@ -42,14 +42,15 @@ START_TEST(object_and_bytes_are_one_lock)
 }
 END_TEST
 
-START_TEST(static_object_has_the_defaults)
+START_TEST(object_of_a_plain_request_has_the_defaults)
 {
-	static lockshm_lock_t l = LOCKSHM_LOCK_KEY("report");
+	static lockshm_lock_t l;
 	lockshm_hold_t other = LOCKSHM_HOLD_INIT;
 	struct seen seen;
 	int64_t left;
 	int i;
 
+	object_for(&l, "report");
 	for (i = 0; i < 3; i++) {
 		ck_code(lockshm_lock(&l, seg), 0);
 		look("report", &seen);
@@ -67,7 +68,7 @@ END_TEST
 
 START_TEST(shared_objects_hold_together)
 {
-	lockshm_lock_t one = LOCKSHM_LOCK_KEY("-"), two = LOCKSHM_LOCK_KEY("-");
+	lockshm_lock_t one, two;
 	struct lockshm_request request = request_for("k", S);
 	int i;
 
@@ -353,7 +354,7 @@ START_TEST(unlock_grants_the_next)
 		ck_code(lockshm_unlock(l), 0);
 		ck_code(agent_end(first), 0);
 		ck_code(lockshm_trylock(l, seg), LOCKSHM_BUSY);
-		ck_code(lockshm_lock_for(l, seg, LOCKSHM_MS(2)), LOCKSHM_TIMEOUT);
+		ck_code(lockshm_timedlock(l, seg, LOCKSHM_MS(2)), LOCKSHM_TIMEOUT);
 		ck_code(agent_release(first), 0);
 		ck_code(agent_end(second), 0);
 		ck_code(agent_release(second), 0);
@@ -446,9 +447,9 @@ START_TEST(wrong_arguments_are_refused)
 	ck_code(lockshm_lock_init(&l, seg, &request), 0);
 	ck_code(lockshm_lock(&l, NULL), LOCKSHM_INVALID);
 	ck_code(lockshm_trylock(&l, NULL), LOCKSHM_INVALID);
-	ck_code(lockshm_lock_for(&l, seg, -1), LOCKSHM_INVALID);
-	ck_code(lockshm_lock_for(&l, seg, LOCKSHM_TIME_MAX + 1), LOCKSHM_INVALID);
-	ck_code(lockshm_lock_for(&l, seg, LOCKSHM_FOREVER), 0);
+	ck_code(lockshm_timedlock(&l, seg, -1), LOCKSHM_INVALID);
+	ck_code(lockshm_timedlock(&l, seg, LOCKSHM_TIME_MAX + 1), LOCKSHM_INVALID);
+	ck_code(lockshm_timedlock(&l, seg, LOCKSHM_FOREVER), 0);
 	ck_code(lockshm_unlock(&l), 0);
 }
 END_TEST
@@ -469,7 +470,7 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_loop_test(tc, object_and_bytes_are_one_lock, 0, 4);
-	tcase_add_test(tc, static_object_has_the_defaults);
+	tcase_add_test(tc, object_of_a_plain_request_has_the_defaults);
 	tcase_add_test(tc, shared_objects_hold_together);
 	tcase_add_test(tc, record_says_what_the_object_says);
 	tcase_add_test(tc, tokens_rise);

@@ -33,12 +33,12 @@ static int wait_for(const char *key, int mode, int64_t timeout_ns, lockshm_hold_
 
 static int lock_for(const char *key, int mode, int64_t timeout_ns, lockshm_hold_t *unused)
 {
-	static lockshm_lock_t lock = LOCKSHM_LOCK_KEY("k");
+	static lockshm_lock_t lock;
 
-	(void)key;
 	(void)mode;
 	(void)unused;
-	return lockshm_lock_for(&lock, seg, timeout_ns);
+	object_for(&lock, key);
+	return lockshm_timedlock(&lock, seg, timeout_ns);
 }
 
 static int wait_for_many(const char *key, int mode, int64_t timeout_ns, lockshm_hold_t *unused)

@@ -189,6 +189,13 @@ struct lockshm_request request_for(const char *key, int mode)
 	return request;
 }
 
+void object_for(lockshm_lock_t *lock, const char *key)
+{
+	struct lockshm_request request = LOCKSHM_REQUEST(key);
+
+	ck_code(lockshm_lock_init(lock, seg, &request), 0);
+}
+
 int take(lockshm_hold_t *hold, const char *key, int mode)
 {
 	return take_for(hold, key, mode, LOCKSHM_FOREVER);

@@ -61,6 +61,8 @@ void pass(int64_t when_ns);
 struct lockshm_request request_for(const char *key, int mode);
 /* The same, in the calling thread. */
 int take(lockshm_hold_t *hold, const char *key, int mode);
+/* A lock object of the test's segment with the defaults of a request. */
+void object_for(lockshm_lock_t *lock, const char *key);
 /* With a lease. */
 int take_for(lockshm_hold_t *hold, const char *key, int mode, int64_t ttl_ns);
 int take_robust(lockshm_hold_t *hold, const char *key, int mode); /* strict, once, LOCKSHM_ROBUST */

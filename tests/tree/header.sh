@@ -30,9 +30,7 @@ struct all {
 	struct lockshm_row row;
 	lockshm_hold_t hold;
 	lockshm_canceller_t canceller;
-	lockshm_lock_t lock;
 };
-static lockshm_lock_t object = LOCKSHM_LOCK_KEY("a key");
 static struct lockshm_request at_file_level = LOCKSHM_REQUEST("job");
 static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_MIN, LOCKSHM_TIME_MAX, LOCKSHM_FOREVER,
 				 LOCKSHM_AUTO_RENEW_TTL_MIN };
@@ -58,7 +56,6 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *l
 	struct lockshm_row row = LOCKSHM_ROW_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	lockshm_canceller_t canceller = LOCKSHM_CANCELLER_INIT;
-	lockshm_lock_t lock = LOCKSHM_LOCK_KEY("123456789 123456789 123456789 123456789 123456789 123456789 123");
 
 	out->request = list ? request : empty;
 	out->options = options;
@@ -71,7 +68,6 @@ int use(lockshm_t *segment, struct all *out, const char *name, lockshm_list_t *l
 	out->row = row;
 	out->hold = hold;
 	out->canceller = canceller;
-	out->lock = list ? lock : object;
 	if (lockshm_list_open(&list, segment, LOCKSHM_LIST_KEY, LOCKSHM_KEY("job")) || lockshm_end_hold(segment, LOCKSHM_KEY(name), 1))
 		return numbers[0];
 	return times[0] < times[1] && flags[0] != flags[1] && at_file_level.key_len == 3;
@@ -104,7 +100,7 @@ done <"$work/macros"
 	echo 'lockshm_lock_init(l, s, q);'
 	echo 'lockshm_lock(l, s);'
 	echo 'lockshm_trylock(l, s);'
-	echo 'lockshm_lock_for(l, s, 0);'
+	echo 'lockshm_timedlock(l, s, 0);'
 	echo 'lockshm_loop_open(s, &p, -1, NULL);'
 	echo 'lockshm_loop_acquire(p, q, h, NULL);'
 	echo 'lockshm_loop_acquire_many(p, q, NULL, 1, h, NULL);'

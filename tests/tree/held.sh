@@ -10,7 +10,7 @@ LC_ALL=C
 export LC_ALL
 
 cd "${srcdir:-.}" || exit 99
-acquirers='lockshm_(acquire|acquire_many|lock|trylock|lock_for|upgrade|loop_acquire|loop_acquire_many)\([^;]*\)'
+acquirers='lockshm_(acquire|acquire_many|lock|trylock|timedlock|upgrade|loop_acquire|loop_acquire_many)\([^;]*\)'
 # No name in this tree has a blank.
 # shellcheck disable=SC2046
 set -- $(find README.md examples include doc bindings perf src/lockctl -type f \( -name '*.[ch137]' -o -name '*.md' \))

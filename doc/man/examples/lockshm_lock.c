@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <lockshm.h>
 
-/* Count under a lock, from any thread. */
-int count(lockshm_t *segment, long *counter)
+/* Count under a lock, whose object was made by lockshm_lock_init(), one for each thread. */
+int count(lockshm_t *segment, lockshm_lock_t *lock, long *counter)
 {
-	static _Thread_local lockshm_lock_t lock = LOCKSHM_LOCK_KEY("counter");
-	int code = lockshm_lock(&lock, segment);
+	int code = lockshm_lock(lock, segment);
 
 	if (code < 0)
 		return code;
 	++*counter;
-	return lockshm_unlock(&lock);
+	return lockshm_unlock(lock);
 }
 
 /* A reader with a lease of a second, that sends its token along. */

@@ -65,8 +65,7 @@ typedef struct lockshm_hold {
     uint64_t opaque[16];
 } lockshm_hold_t;
 typedef struct lockshm_lock {
-    uint64_t opaque[40];
-    char key[64];
+    uint64_t opaque[48];
 } lockshm_lock_t;
 typedef struct lockshm_canceller {
     uint64_t opaque[4];
@@ -196,7 +195,7 @@ int lockshm_cancel(lockshm_canceller_t *canceller);
 int lockshm_lock_init(lockshm_lock_t *lock, lockshm_t *segment, const struct lockshm_request *request);
 int lockshm_lock(lockshm_lock_t *lock, lockshm_t *segment);
 int lockshm_trylock(lockshm_lock_t *lock, lockshm_t *segment);
-int lockshm_lock_for(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns);
+int lockshm_timedlock(lockshm_lock_t *lock, lockshm_t *segment, int64_t timeout_ns);
 int lockshm_unlock(lockshm_lock_t *lock);
 lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
 typedef struct lockshm_loop lockshm_loop_t;
@@ -338,7 +337,7 @@ const char *lockshm_version(void);
 M.layout = {
     ["struct lockshm_error"] = { 288, { code = 0, sys_errno = 4, table = 8, field = 12, reserved = 16, message = 32, } },
     ["struct lockshm_hold"] = { 128, { opaque = 0, } },
-    ["struct lockshm_lock"] = { 384, { opaque = 0, key = 320, } },
+    ["struct lockshm_lock"] = { 384, { opaque = 0, } },
     ["struct lockshm_canceller"] = { 32, { opaque = 0, } },
     ["struct lockshm_previous"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
     ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, ticket = 24, age_ns = 32, expires_in_ns = 40, name = 48, tag = 64, reserved = 96, } },
