@@ -349,7 +349,6 @@ struct lockshm_request {
 #define LOCKSHM_AUTO_RENEW 0x1u           /**< the service thread renews the lease at half its time; 200 ms at least */
 #define LOCKSHM_ONLY_IF_FREE_IN_TIME 0x2u /**< LOCKSHM_BUSY at once if a holder's lease ends after my time-out; looks
 					   *   at each holder, where a try looks at one */
-#define LOCKSHM_ACKNOWLEDGE 0x4u          /**< with LOCKSHM_ROBUST: report the damage mark once and clear it */
 #define LOCKSHM_GLOBAL 0x8u               /**< exclusive across all hosts with the same Redis, see lockshm_acquire();
 					       * without effect where the segment makes the key global */
 #define LOCKSHM_BARGE 0x10u               /**< after release, its thread may take it again until the next waiter runs */
@@ -660,7 +659,7 @@ int lockshm_current(lockshm_t *segment);
  * ended by an operator, the key gets a damage mark: what the lock protects may be torn.  Inside begins when the call
  * that acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release
  * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
- * it is acknowledged: by LOCKSHM_ACKNOWLEDGE, lockshm_acknowledge(), or lockshm_acknowledge_of().  A plain acquire
+ * it is acknowledged: by lockshm_acknowledge(), or lockshm_acknowledge_of().  A plain acquire
  * returns 0, and its report and lockshm_previous() have the mark.  A mark keeps its key in the segment.  Without
  * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
  *
@@ -671,8 +670,7 @@ int lockshm_current(lockshm_t *segment);
  * with a hold, which counts for other hosts from the release of this host's lease, or by lockctl ack.  A host that did
  * not give the key back, dead or parted, counts as a holder that overran its lease.  The report names pid and host by
  * the tag "PID@HOST".  A host whose segment does not know the key as robust leaves no mark for others.  Marks end with
- * the data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark,
- * and acknowledges none.
+ * the data of Redis, and a month after the last use of the key.  LOCKSHM_LOCAL_ONLY comes before the status of a mark.
  *
  * LOCKSHM_BARGE is for a hot key whose rate matters more than strict order.  While other requests wait, the release does
  * not grant the lock to the next waiter, which would leave it unused until that waiter has woken up.  It wakes the
@@ -714,8 +712,7 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * @holds:   [out] @n holds; the second and later of equal keys stay empty (LOCKSHM_NOT_HELD)
  *
  * Takes the locks in an internal order that is the same for all callers, so that two such calls never deadlock.
- * LOCKSHM_ACKNOWLEDGE clears damage marks only when all are held; a failed call clears none.  A call that is stopped
- * while it enters the holds, all granted, and loses one of them may leave a mark of another that it entered before.
+ * A call that is stopped while it enters the holds, all granted, and loses one of them may leave a mark of another that it entered before.
  *
  * One deadline for the whole call, and for a try with LOCKSHM_GLOBAL one wait of 1.5 s at most for the replies of
  * Redis; each lease starts at its own grant.  Blocks as lockshm_acquire() does, and holds the earlier locks of its

@@ -65,7 +65,7 @@ function depth_of(text,   opened) {
 	}' "$work/declarations"
 	printf '\tputs("}\\n\\nM.number = {");\n'
 	for name in KEY_MAX EXPLAIN_MAX TAG_MAX NAME_MAX TTL_MIN AUTO_RENEW_TTL_MIN TIME_MAX AUTO_RENEW ONLY_IF_FREE_IN_TIME \
-		ACKNOWLEDGE GLOBAL BARGE ROBUST CREATE_OR_OPEN CREATE_REDIS_QUORUM OPEN_READ_ONLY OPEN_ANY_OWNER; do
+		GLOBAL BARGE ROBUST CREATE_OR_OPEN CREATE_REDIS_QUORUM OPEN_READ_ONLY OPEN_ANY_OWNER; do
 		printf '\tprintf("    %s = %%" PRId64 ",\\n", (int64_t)LOCKSHM_%s);\n' "$name" "$name"
 	done
 	printf '\tputs("}");\n'

@@ -42,13 +42,6 @@ static bool enter_all(const lockshm_hold_t *holds, const struct wanted *w, size_
 	return true;
 }
 
-/* Damage is reported only when all keys are held, so it may be acknowledged only then. */
-static void acknowledge_all(lockshm_hold_t *holds, const struct wanted *w, size_t n)
-{
-	while (n-- > 0)
-		(void)lockshm_acknowledge(&holds[w[n].qpos]);
-}
-
 static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 {
 	while (n-- > 0)
@@ -57,7 +50,6 @@ static void undo(lockshm_hold_t *holds, const struct wanted *w, size_t n)
 
 #define AGAIN 1000 /* not a public code: a lease ended before the last key was granted */
 
-/* @q: without LOCKSHM_ACKNOWLEDGE. */
 static int take_once(struct lockshm *s, struct lockshm_request *q, const struct many_how *how,
 		     const struct lockshm_key *keys, const struct wanted *w, size_t n, lockshm_hold_t *holds,
 		     struct report_sum *sum)
@@ -92,19 +84,15 @@ static int take_all(struct lockshm *s, struct lockshm_request *q, const struct l
 		    const struct wanted *w, size_t n, lockshm_hold_t *holds, struct report_sum *sum)
 {
 	struct many_how how = { common_deadline(q), ACQUIRE_OUTSIDE };
-	unsigned acknowledge = q->flags & LOCKSHM_ACKNOWLEDGE;
 	int tries, status = AGAIN;
 
 	if (how.deadline && q->timeout_ns == 0)
 		how.flags |= ACQUIRE_TRY;
-	q->flags &= ~LOCKSHM_ACKNOWLEDGE;
 	for (tries = 0; tries < MANY_TRIES && status == AGAIN; tries++)
 		status = take_once(s, q, &how, keys, w, n, holds, sum);
 	if (status == AGAIN)
 		return error_set(&sum->all.error, LOCKSHM_TIMEOUT,
 				 "the leases end before the last key is granted: ttl_ns is too short");
-	if (status >= 0 && status != LOCKSHM_LOCAL_ONLY && acknowledge)
-		acknowledge_all(holds, w, n);
 	return status;
 }
 

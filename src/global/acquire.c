@@ -157,8 +157,8 @@ static int acquire_once(struct blocked *b)
 	struct lockshm_request q = *g->q;
 	int status;
 
-	/* Told and acknowledged once it is held. */
-	q.flags = (q.flags & ~(LOCKSHM_GLOBAL | ACQUIRE_TRY | LOCKSHM_ACKNOWLEDGE)) | ACQUIRE_OUTSIDE;
+	/* Told once it is held. */
+	q.flags = (q.flags & ~(LOCKSHM_GLOBAL | ACQUIRE_TRY)) | ACQUIRE_OUTSIDE;
 	q.ttl_ns = PATIENCE_NS;
 	q.max_hold_ns = 0;
 	if (lease_is_try(g->q))

@@ -415,8 +415,6 @@ int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *
 	host_note_read(g->s, g->lease, g->word, &there);
 	if (!there.status)
 		return status;
-	if (q->flags & LOCKSHM_ACKNOWLEDGE)
-		host_note_acknowledge(g->s, g->lease, g->word);
 	if (status)
 		return status;
 	if (q->report && !q->report->previous.status)

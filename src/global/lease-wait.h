@@ -116,7 +116,7 @@ void lease_wait_withdraw(const struct lease_wait *g);
 void lease_wait_go_local(const struct lease_wait *g);
 
 /* The status of a hold under the lease, or without one.  For a robust request that is @status, its status by the mark
- * of this host, or else that of the note in Redis; LOCKSHM_ACKNOWLEDGE acknowledges both. */
+ * of this host, or else that of the note in Redis. */
 int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *q, int status);
 
 /* @h is filled for the record: it holds under the lease, or on this host alone.  Returns its token. */

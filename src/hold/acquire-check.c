@@ -57,15 +57,12 @@ int acquire_check(const struct lockshm_request *q, const lockshm_hold_t *hold, s
 	if (q->mode != LOCKSHM_SHARED && q->mode != LOCKSHM_EXCLUSIVE)
 		return error_field(error, LOCKSHM_FIELD_MODE, LOCKSHM_INVALID,
 				   "mode is %d, must be LOCKSHM_SHARED or LOCKSHM_EXCLUSIVE", q->mode);
-	if (q->flags & ~(LOCKSHM_TELL_LOSS | LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME | LOCKSHM_ACKNOWLEDGE |
+	if (q->flags & ~(LOCKSHM_TELL_LOSS | LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME |
 			 LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST))
 		return error_field(error, LOCKSHM_FIELD_FLAGS, LOCKSHM_INVALID, "flags has unknown ones: 0x%x", q->flags);
 	if (q->flags & LOCKSHM_TELL_LOSS)
 		return error_field(error, LOCKSHM_FIELD_FLAGS, LOCKSHM_INVALID,
 				   "flags: LOCKSHM_TELL_LOSS is for event loops, which have outcomes");
-	if ((q->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
-		return error_field(error, LOCKSHM_FIELD_FLAGS, LOCKSHM_INVALID,
-				   "flags: LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
 	if (q->flags & LOCKSHM_BARGE && (q->mode != LOCKSHM_EXCLUSIVE || q->flags & LOCKSHM_AUTO_RENEW))
 		return error_field(error, LOCKSHM_FIELD_FLAGS, LOCKSHM_INVALID,
 				   "flags: LOCKSHM_BARGE is for exclusive holds without LOCKSHM_AUTO_RENEW");

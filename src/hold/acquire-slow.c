@@ -32,10 +32,8 @@ int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, co
 {
 	struct shm_entry *e = &s->entries[h->entry];
 	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
-	uint64_t seen = damage_read(s, e, previous);
 
-	if (previous->status && (q->flags & LOCKSHM_ACKNOWLEDGE))
-		(void)damage_acknowledge(e, seen);
+	(void)damage_read(s, e, previous);
 	return q->flags & LOCKSHM_ROBUST ? previous->status : 0;
 }
 

@@ -113,8 +113,6 @@ int many_check(const struct lockshm_request *common, const struct lockshm_key *k
 		return error_set(error, LOCKSHM_INVALID, "%s is NULL", keys ? "holds" : "keys");
 	if (common->flags & LOCKSHM_BARGE)
 		return error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_BARGE is for one key");
-	if ((common->flags & (LOCKSHM_ACKNOWLEDGE | LOCKSHM_ROBUST)) == LOCKSHM_ACKNOWLEDGE)
-		return error_set(error, LOCKSHM_INVALID, "flags: LOCKSHM_ACKNOWLEDGE needs LOCKSHM_ROBUST");
 	if (n < 1 || n > LOCKSHM_MANY_MAX)
 		return error_set(error, LOCKSHM_INVALID, "n is %zu, must be 1..%d", n, LOCKSHM_MANY_MAX);
 	for (i = 0; i < n; i++)

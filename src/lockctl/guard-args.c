@@ -55,7 +55,7 @@ static bool set_flag(struct guard *guard, int option)
 		guard->request.mode = LOCKSHM_SHARED;
 		return true;
 	case GUARD_ACKNOWLEDGE:
-		guard->request.flags |= LOCKSHM_ACKNOWLEDGE;
+		guard->acknowledge = true;
 		return true;
 	case GUARD_ANY_OWNER:
 		guard->any_owner = true;
@@ -195,7 +195,7 @@ static void check_together(const struct guard *guard)
 
 	if (guard->cooldown_ns && request->mode == LOCKSHM_SHARED)
 		usage_error("--cooldown needs an exclusive lock: leave out -s");
-	if (request->flags & LOCKSHM_ACKNOWLEDGE && !(request->flags & LOCKSHM_ROBUST))
+	if (guard->acknowledge && !(request->flags & LOCKSHM_ROBUST))
 		usage_error("--acknowledge needs --robust");
 	if (guard->max_hold_ns && request->ttl_ns == LOCKSHM_FOREVER)
 		usage_error("--max-hold needs a lease: leave out -t none");

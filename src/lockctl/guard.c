@@ -65,31 +65,28 @@ static int conflict(const struct guard *guard, lockshm_t *segment)
 	return guard->conflict_status;
 }
 
-static void warn_previous(const struct guard *guard, const char *shown, const struct lockshm_previous *previous)
+/** A hold on this host only has no status of a mark, and clears none. */
+static void report_previous(struct guard *guard, size_t i, const struct lockshm_previous *previous)
 {
 	char *text = format_previous(previous);
+	bool cleared = guard->acknowledge && guard->code != LOCKSHM_LOCAL_ONLY &&
+		       lockshm_acknowledge(&guard->holds[i]) == 0;
 
-	message("'%s': %s (%s)", shown, text,
-		guard->request.flags & LOCKSHM_ACKNOWLEDGE ? "damage mark cleared" :
-							     "the damage mark stays: lockctl ack clears it");
+	message("'%s': %s (%s)", guard->n_also ? guard->keys[i].shown : guard->shown, text,
+		cleared ? "damage mark cleared" : "the damage mark stays: lockctl ack clears it");
 	free(text);
 }
 
-/** The report has one mark of several; a mark that was acknowledged is nowhere else. */
-static void warn_damage(const struct guard *guard)
+/** The report has one mark of several. */
+static void report_damage(struct guard *guard)
 {
-	struct lockshm_previous previous;
-	bool found = false;
+	struct lockshm_previous previous = guard->report.previous;
 
-	if (!guard->report.previous.status)
+	if (!previous.status)
 		return;
-	for (size_t i = 0; guard->n_also && i <= guard->n_also; i++)
-		if (lockshm_previous(&guard->holds[i], &previous) >= 0 && previous.status) {
-			warn_previous(guard, guard->keys[i].shown, &previous);
-			found = true;
-		}
-	if (!found)
-		warn_previous(guard, guard->shown, &guard->report.previous);
+	for (size_t i = 0; i <= guard->n_also; i++)
+		if (!guard->n_also || (lockshm_previous(&guard->holds[i], &previous) >= 0 && previous.status))
+			report_previous(guard, i, &previous);
 }
 
 /** Return: the exit status. */
@@ -201,7 +198,7 @@ bool guard_acquire(struct guard *guard, lockshm_t *segment, int *status)
 	guard->granted_ns = now_ns();
 	guard->watch_ns = guard->granted_ns + WATCH_AFTER_NS;
 	guard->renew_ns = guard->ttl_ns == LOCKSHM_FOREVER ? LOCKSHM_FOREVER : guard->granted_ns + guard->ttl_ns / 2;
-	warn_damage(guard);
+	report_damage(guard);
 	if (guard->code == LOCKSHM_LOCAL_ONLY)
 		message("'%s': Redis is out of reach; the lock is held on this host only", guard->shown);
 	return true;

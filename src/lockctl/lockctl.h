@@ -171,6 +171,7 @@ struct guard {
 	int64_t watch_ns;    /**< begin to watch for its loss */
 	int notices;         /**< eventfd: the lock may be lost; -1 = not watched yet */
 	int conflict_status;
+	bool acknowledge; /**< the damage mark that is reported */
 	bool escaped;
 	bool any_owner;
 	bool keep;    /**< until the last descendant of the command has ended */

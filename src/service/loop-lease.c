@@ -34,7 +34,7 @@ struct wait_lease *wait_make_lease(struct wait *w)
 
 void wait_make_local(struct lockshm_request *q)
 {
-	q->flags = (q->flags & ~(LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ACKNOWLEDGE)) | ACQUIRE_OUTSIDE;
+	q->flags = (q->flags & ~(LOCKSHM_GLOBAL | LOCKSHM_BARGE)) | ACQUIRE_OUTSIDE;
 	q->ttl_ns = PATIENCE_NS;
 }
 

@@ -21,7 +21,6 @@ struct many {
 	size_t n;	       /* different keys */
 	size_t at;	       /* the next one */
 	unsigned tries;
-	unsigned acknowledge;
 	int status;
 	struct lockshm_request common;
 	struct lockshm_report sum;
@@ -124,8 +123,6 @@ static void hand_over(struct lockshm_loop *loop, struct many *m)
 		hold_of(&m->own[i])->magic = 0;
 		if (m->common.flags & LOCKSHM_TELL_LOSS)
 			tell_from_now_on(loop, h->index);
-		if (m->acknowledge && m->status != LOCKSHM_LOCAL_ONLY)
-			(void)lockshm_acknowledge((lockshm_hold_t *)h);
 	}
 }
 
@@ -190,8 +187,7 @@ static struct many *make_many(const struct lockshm *s, const struct lockshm_requ
 	m->sum = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	m->common = *common;
 	m->common.report = NULL;
-	m->acknowledge = common->flags & LOCKSHM_ACKNOWLEDGE;
-	m->common.flags = (common->flags & ~LOCKSHM_ACKNOWLEDGE) | ACQUIRE_OUTSIDE;
+	m->common.flags = common->flags | ACQUIRE_OUTSIDE;
 	/* The order refers to the copies. */
 	for (i = 0, len = 0; i < n; i++) {
 		m->keys[i] = keys[i];

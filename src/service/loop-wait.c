@@ -305,9 +305,6 @@ int wait_fill_hold(struct wait *w, struct hold *h, struct lockshm_report *report
 
 	if (w->lease)
 		q.flags &= ~LOCKSHM_BARGE;
-	/* It has no status of a mark. */
-	if (w->lease && w->lease->local_only)
-		q.flags &= ~LOCKSHM_ACKNOWLEDGE;
 	hold_fill(h, w->loop->self, w->index, w->entry, &w->grant, w->key.id.id[0]);
 	loop_set_hold(w->loop, &q, h);
 	q.report = report;

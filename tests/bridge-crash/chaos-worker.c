@@ -110,12 +110,12 @@ static void hold_it(lockshm_hold_t *hold, const struct history_record *acquire)
 /* All that take the first key, half of those that take the second. */
 static unsigned robustness(struct history_record *r, unsigned key)
 {
-	unsigned ack = chance(8) == 0 ? LOCKSHM_ACKNOWLEDGE : 0;
+	bool ack = chance(8) == 0;
 
 	if (key == KEY_HOT || (key == KEY_READ && chance(2)))
 		return 0;
 	r->flags |= HISTORY_ROBUST | (ack ? HISTORY_ACK_AT_ONCE : 0);
-	return LOCKSHM_ROBUST | ack;
+	return LOCKSHM_ROBUST;
 }
 
 static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
@@ -142,6 +142,8 @@ static void one_acquire(lockshm_t *s, unsigned host, unsigned key)
 	r->deadline = history_now() + WAIT_NS;
 	history_enter(r, HISTORY_ACQUIRE);
 	code = lockshm_acquire(s, &q, &hold);
+	if (r->flags & HISTORY_ACK_AT_ONCE)
+		(void)acknowledge_told(code, &hold);
 	r->token = lockshm_token(&hold);
 	history_leave(r, history_now(), code);
 	if (code >= 0)

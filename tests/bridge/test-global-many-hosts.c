@@ -89,10 +89,10 @@ static void hold_one(lockshm_t *s, unsigned host, unsigned n, uint32_t life)
 	snprintf(key, sizeof(key), common < COMMON ? "common %u" : "host %u", common < COMMON ? common : host);
 	request.key = key;
 	request.key_len = strlen(key);
-	request.flags = LOCKSHM_GLOBAL | LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	request.flags = LOCKSHM_GLOBAL | LOCKSHM_ROBUST;
 	request.ttl_ns = LOCKSHM_SECONDS(30);
 	request.timeout_ns = PATIENCE;
-	code = lockshm_acquire(s, &request, &hold);
+	code = acknowledge_told(lockshm_acquire(s, &request, &hold), &hold);
 	if (code < 0) {
 		if (code != LOCKSHM_TIMEOUT)
 			__atomic_fetch_add(&board->refused, 1, __ATOMIC_SEQ_CST);

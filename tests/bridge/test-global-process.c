@@ -140,7 +140,7 @@ static int local_only_by(int way, lockshm_hold_t *holds)
 	struct lockshm_request q = LOCKSHM_REQUEST(K), common = LOCKSHM_REQUEST_INIT;
 	static lockshm_lock_t lock;
 
-	q.flags = common.flags = LOCKSHM_GLOBAL | LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.flags = common.flags = LOCKSHM_GLOBAL | LOCKSHM_ROBUST;
 	q.redis_policy = common.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
 	if (way == 0)
 		return lockshm_acquire(hosts[0].s, &q, holds);

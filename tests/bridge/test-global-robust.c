@@ -56,7 +56,7 @@ static void damaged(struct agent *agent, int status)
 
 static void acknowledged(struct agent *agent, int status)
 {
-	ck_code(agent_do(agent, with(X, ROBUST | LOCKSHM_ACKNOWLEDGE)), status);
+	ck_code(agent_do(agent, with(X, ROBUST | ACKNOWLEDGES)), status);
 	ck_code(agent_release(agent), 0);
 }
 
@@ -236,7 +236,7 @@ START_TEST(an_acknowledgement_is_lost)
 {
 	cast("001", &a, &c, &b);
 	a_dies();
-	ck_code(agent_do(b, with(X, ROBUST | LOCKSHM_ACKNOWLEDGE)), LOCKSHM_OWNER_DIED);
+	ck_code(agent_do(b, with(X, ROBUST | ACKNOWLEDGES)), LOCKSHM_OWNER_DIED);
 	bridge_kill(1);
 	agent_kill(b);
 	damaged(c, LOCKSHM_OWNER_DIED);
@@ -314,7 +314,7 @@ START_TEST(a_server_loses_its_data)
 	is_free(0);
 	redis_say(servers[1], "FLUSHALL");
 	damaged_anyhow(b);
-	ck_assert_int_gt(agent_do(b, with(X, ROBUST | LOCKSHM_ACKNOWLEDGE)), 0);
+	ck_assert_int_gt(agent_do(b, with(X, ROBUST | ACKNOWLEDGES)), 0);
 	ck_code(agent_release(b), 0);
 	whole(b);
 }
@@ -381,18 +381,18 @@ END_TEST
 /* On host 1, in this process. */
 static lockshm_hold_t holds[2];
 
-static int many(unsigned flags)
+static int many(void)
 {
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY(K, 0), LOCKSHM_MANY_KEY("whole", 0) };
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
 	struct lockshm_previous previous;
 	int status;
 
-	q.flags = ROBUST | flags;
+	q.flags = ROBUST;
 	status = lockshm_acquire_many(hosts[1].s, &q, keys, 2, holds);
 	if (status > 0) {
 		ck_code(lockshm_previous(&holds[0], &previous), 0);
-		ck_assert_int_eq(previous.status, flags ? 0 : status);
+		ck_assert_int_eq(previous.status, status);
 	}
 	ck_code(lockshm_previous(&holds[1], &previous), 0);
 	ck_assert_int_eq(previous.status, 0);
@@ -401,13 +401,13 @@ static int many(unsigned flags)
 	return status;
 }
 
-static int by_object(unsigned flags)
+static int by_object(void)
 {
 	struct lockshm_request q = LOCKSHM_REQUEST(K);
 	static lockshm_lock_t lock;
 	int status;
 
-	q.flags = ROBUST | flags;
+	q.flags = ROBUST;
 	memset(&lock, 0, sizeof(lock));
 	ck_code(lockshm_lock_init(&lock, hosts[1].s, &q), 0);
 	status = lockshm_lock(&lock, hosts[1].s);
@@ -415,13 +415,13 @@ static int by_object(unsigned flags)
 	return status;
 }
 
-static int by_loop(lockshm_loop_t *loop, unsigned flags)
+static int by_loop(lockshm_loop_t *loop)
 {
 	struct task t;
 	int status;
 
 	task_init(&t, K, X);
-	t.request.flags = ROBUST | flags;
+	t.request.flags = ROBUST;
 	ck_code(task_acquire(loop, &t), LOCKSHM_PENDING);
 	status = task_end(loop, &t);
 	ck_assert_int_eq(t.report.previous.status, status);
@@ -485,7 +485,7 @@ START_TEST(never_inside)
 }
 END_TEST
 
-/* Each is told, and each can acknowledge. */
+/* Each is told. */
 START_TEST(by_all_ways)
 {
 	lockshm_loop_t *loop;
@@ -495,20 +495,11 @@ START_TEST(by_all_ways)
 	seg = hosts[1].s;
 	loop = loop_new();
 	another_dies();
-	ck_code(many(0), LOCKSHM_OWNER_DIED);
-	ck_code(by_object(0), LOCKSHM_OWNER_DIED);
-	ck_code(by_loop(loop, 0), LOCKSHM_OWNER_DIED);
+	ck_code(many(), LOCKSHM_OWNER_DIED);
+	ck_code(by_object(), LOCKSHM_OWNER_DIED);
+	ck_code(by_loop(loop), LOCKSHM_OWNER_DIED);
 	ck_code(by_acknowledge(), LOCKSHM_OWNER_DIED);
-	ck_code(many(0), 0);
-	another_dies();
-	ck_code(many(LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
-	ck_code(by_object(0), 0);
-	another_dies();
-	ck_code(by_object(LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
-	ck_code(by_loop(loop, 0), 0);
-	another_dies();
-	ck_code(by_loop(loop, LOCKSHM_ACKNOWLEDGE), LOCKSHM_OWNER_DIED);
-	ck_code(by_acknowledge(), 0);
+	ck_code(many(), 0);
 	whole(c);
 }
 END_TEST
@@ -535,8 +526,8 @@ START_TEST(global_by_the_segment)
 	ck_code(lockshm_lock_init(&lock, hosts[1].s, &q), 0);
 	ck_code(lockshm_lock(&lock, hosts[1].s), LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_unlock(&lock), 0);
-	q.flags |= LOCKSHM_ACKNOWLEDGE;
 	ck_code(lockshm_acquire(hosts[1].s, &q, &hold), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_acknowledge(&hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(lockshm_acquire(hosts[1].s, &q, &hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);

@@ -2,6 +2,7 @@
 /* chaos-stopped-actor.c - see chaos-stopped.h */
 #define _GNU_SOURCE
 #include "chaos-stopped.h"
+#include "support/acknowledge.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -70,9 +71,9 @@ static int take(const struct order *o, lockshm_hold_t *hold)
 	q.mode = o->mode;
 	q.ttl_ns = o->ttl_ns;
 	q.timeout_ns = o->timeout_ns;
-	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE | (o->habit == AUTO_RENEWS ? LOCKSHM_AUTO_RENEW : 0);
+	q.flags = LOCKSHM_ROBUST | (o->habit == AUTO_RENEWS ? LOCKSHM_AUTO_RENEW : 0);
 	q.canceller = &canceller;
-	return o->by_loop ? take_by_loop(&q, hold) : lockshm_acquire(chaos_locks, &q, hold);
+	return acknowledge_told(o->by_loop ? take_by_loop(&q, hold) : lockshm_acquire(chaos_locks, &q, hold), hold);
 }
 
 static void answer(int fd, int code)

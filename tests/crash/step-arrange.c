@@ -14,7 +14,7 @@
 static struct agent_command wants(const struct scene *s, int mode, int64_t ttl)
 {
 	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode, .ns = ttl,
-				    .flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : LOCKSHM_ACKNOWLEDGE };
+				    .flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : ACKNOWLEDGES };
 
 	snprintf(c.key, sizeof(c.key), "%s", s->key);
 	return c;

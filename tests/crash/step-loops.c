@@ -208,8 +208,6 @@ int loop_acquire_three(const struct scene *s)
 	int64_t begun = now_ns();
 	int code;
 
-	if (s->kind == SCENE_ROBUST)
-		request.flags |= LOCKSHM_ACKNOWLEDGE; /* the others' keys, too */
 	code = lockshm_loop_acquire_many(loop, &request, keys, 3, victim_holds, NULL);
 	return code == LOCKSHM_PENDING ? loop_next(s) : goes_in(s, code, begun);
 }
@@ -358,7 +356,7 @@ void holder_comes_back(struct scene *s)
 	again.op = AGENT_ACQUIRE;
 	again.how = X;
 	again.ns = 0;
-	again.flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : LOCKSHM_ACKNOWLEDGE;
+	again.flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : ACKNOWLEDGES;
 	snprintf(again.key, sizeof(again.key), "%s", s->key);
 	ck_code(agent_do(s->holder, again), 0);
 	scene_goes_in(s, s->holder);

@@ -171,17 +171,6 @@ static int acquire_shared(const struct scene *s)
 	return victim_takes(s, S, PATIENCE);
 }
 
-/* The victim of a plain round asks for no mark. */
-static int acquire_acknowledging(const struct scene *s)
-{
-	struct lockshm_request request = request_for(s->key, X);
-
-	request.timeout_ns = PATIENCE;
-	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ACKNOWLEDGE : 0;
-	request.tag = "victim";
-	return go_in(s, seg, &request);
-}
-
 static int acquire_briefly(const struct scene *s)
 {
 	return victim_takes(s, X, LOCKSHM_MS(2));
@@ -218,7 +207,7 @@ static int acquire_three(const struct scene *s)
 
 	request.ttl_ns = s->victim_ttl;
 	request.timeout_ns = PATIENCE;
-	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE : 0; /* the others' keys, too */
+	request.flags = s->kind == SCENE_ROBUST ? LOCKSHM_ROBUST : 0;
 	code = lockshm_acquire_many(seg, &request, keys, 3, victim_holds);
 	if (code >= 0)
 		victim_inside(s, X, lease_end(begun, s->victim_ttl));
@@ -545,8 +534,6 @@ const struct step_op step_ops[] = {
 	{ .name = "acquire-many", .arrange = key_is_held, .prepare = joined, .act = acquire_three,
 	  .unblock = holder_lets_go, .enters = true },
 	{ .name = "acquire-many-free", .prepare = joined, .act = acquire_three, .enters = true },
-	{ .name = "acquire-and-acknowledge", .arrange = owner_is_dead_already, .prepare = joined, .act = acquire_acknowledging,
-	  .free_handed = true },
 	{ .name = "acquire-renewed", .prepare = joined, .act = acquire_renewed, .threads = true, .renews = true },
 	{ .name = "time-out", .arrange = key_is_held, .prepare = joined, .act = acquire_briefly,
 	  .outcome = LOCKSHM_TIMEOUT, .free_handed = true },

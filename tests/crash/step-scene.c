@@ -93,7 +93,7 @@ void scene_begin(struct scene *s, const struct step_op *op)
 static struct agent_command wants(const struct scene *s, int mode)
 {
 	struct agent_command c = { .op = AGENT_ACQUIRE, .how = mode,
-				    .flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : LOCKSHM_ACKNOWLEDGE };
+				    .flags = s->kind == SCENE_PLAIN ? AGENT_PLAIN : ACKNOWLEDGES };
 
 	snprintf(c.key, sizeof(c.key), "%s", s->key);
 	return c;

@@ -27,7 +27,7 @@ static int go_in(void)
 
 static int strict(struct subject *p, int hold, const char *key)
 {
-	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, ACKNOWLEDGES);
 }
 
 static void hand_over(struct subject *from, struct subject *to)

@@ -24,7 +24,7 @@ static int limit(int what, rlim_t value)
 static int strict(struct subject *p, int hold, const char *key, unsigned flags)
 {
 	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, flags & LOCKSHM_AUTO_RENEW ? LOCKSHM_SECONDS(1) : LOCKSHM_FOREVER,
-			      0, flags | LOCKSHM_ACKNOWLEDGE);
+			      0, flags | ACKNOWLEDGES);
 }
 
 /* A death hands over, a release frees: under every limit. */

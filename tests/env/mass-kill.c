@@ -157,10 +157,10 @@ static void take_over(unsigned *died)
 		key_name(name, key);
 		request.key = name;
 		request.key_len = strlen(name);
-		request.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+		request.flags = LOCKSHM_ROBUST;
 		request.timeout_ns = ENV_PATIENCE_MS * INT64_C(1000000); /* a cooldown may be on */
 		request.report = &report;
-		code = lockshm_acquire(env_segment, &request, &hold);
+		code = acknowledge_told(lockshm_acquire(env_segment, &request, &hold), &hold);
 		if (code < 0)
 			env_fail(__FILE__, __LINE__, "%s: %s", name, report.error.message);
 		if (!has_sound_report(code, report.previous.tag))

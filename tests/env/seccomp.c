@@ -54,7 +54,7 @@ static int apply(void *arg)
 
 static int strict(struct subject *p, int hold, const char *key)
 {
-	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, ACKNOWLEDGES);
 }
 
 static bool exact(const struct environment *where)

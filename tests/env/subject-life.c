@@ -37,17 +37,19 @@ lockshm_hold_t my_holds[SUBJECT_HOLDS];
 static int my_acquire(const struct command *c, struct answer *answer)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	int status;
 
 	request.key = c->key;
 	request.key_len = strlen(c->key);
 	request.mode = c->mode;
 	request.ttl_ns = c->ttl_ns;
 	request.timeout_ns = c->timeout_ns;
-	request.flags = c->flags | LOCKSHM_ROBUST;
+	request.flags = (c->flags & ~ACKNOWLEDGES) | LOCKSHM_ROBUST;
 	request.tag = "subject";
 	answer->report = (struct lockshm_report)LOCKSHM_REPORT_INIT;
 	request.report = &answer->report;
-	return lockshm_acquire(my_segment, &request, &my_holds[c->hold]);
+	status = lockshm_acquire(my_segment, &request, &my_holds[c->hold]);
+	return c->flags & ACKNOWLEDGES ? acknowledge_told(status, &my_holds[c->hold]) : status;
 }
 
 static int my_create(const struct command *c, struct answer *answer)

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "lockshm.h"
+#include "support/acknowledge.h"
 
 #define SUBJECT_HOLDS 4
 

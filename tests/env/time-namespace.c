@@ -29,7 +29,7 @@ static bool about(int64_t value, int64_t wanted)
 
 static int take(struct subject *p, int64_t ttl, int64_t timeout)
 {
-	return subject_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, 0, KEY, LOCKSHM_EXCLUSIVE, ttl, timeout, ACKNOWLEDGES);
 }
 
 /* Each sees the lease of the other with its true length. */

@@ -32,7 +32,7 @@ static struct subject *subject_of(uid_t uid, gid_t group)
 
 static int strict(struct subject *p, int hold, const char *key)
 {
-	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, LOCKSHM_ACKNOWLEDGE);
+	return subject_acquire(p, hold, key, LOCKSHM_EXCLUSIVE, LOCKSHM_FOREVER, 0, ACKNOWLEDGES);
 }
 
 static void of_root_for_a_group(void)

@@ -62,7 +62,7 @@ enum history_op {
 #define HISTORY_TRY 0x1u /* acquire: once */
 #define HISTORY_MANY 0x2u /* acquire: one of several of one call, group = number of the first */
 #define HISTORY_AUTO_RENEW 0x4u
-#define HISTORY_ACK_AT_ONCE 0x8u /* acquire: LOCKSHM_ACKNOWLEDGE */
+#define HISTORY_ACK_AT_ONCE 0x8u /* acquire: the mark that it reports is acknowledged before `leave` */
 #define HISTORY_BOOKED 0x10u /* acquire: LOCKSHM_ONLY_IF_FREE_IN_TIME */
 #define HISTORY_FOREIGN 0x20u /* not the caller's hold: must be NOT_HELD */
 #define HISTORY_DUPLICATE 0x40u /* acquire: the same key again in one call: no hold of its own */

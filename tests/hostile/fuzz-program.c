@@ -222,7 +222,7 @@ static int64_t lease(int64_t value)
 
 static struct lockshm_request request_of(const struct fuzz_command *c)
 {
-	static const unsigned flags[] = { 0, LOCKSHM_ONLY_IF_FREE_IN_TIME, LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE,
+	static const unsigned flags[] = { 0, LOCKSHM_ONLY_IF_FREE_IN_TIME, LOCKSHM_ROBUST,
 					  LOCKSHM_AUTO_RENEW };
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 

@@ -60,17 +60,12 @@ static void mode_negative(struct lockshm_request *q)
 
 static void unknown_flag(struct lockshm_request *q)
 {
-	q->flags = 0x40;
+	q->flags = 0x80;
 }
 
 static void global_without_redis(struct lockshm_request *q)
 {
 	q->flags = LOCKSHM_GLOBAL;
-}
-
-static void acknowledge_plain(struct lockshm_request *q)
-{
-	q->flags = LOCKSHM_ACKNOWLEDGE;
 }
 
 static void all_flags(struct lockshm_request *q)
@@ -170,7 +165,6 @@ static const struct {
 	{ mode_negative, LOCKSHM_INVALID, "mode", LOCKSHM_FIELD_MODE },
 	{ unknown_flag, LOCKSHM_INVALID, "flags", LOCKSHM_FIELD_FLAGS },
 	{ all_flags, LOCKSHM_INVALID, "flags", LOCKSHM_FIELD_FLAGS },
-	{ acknowledge_plain, LOCKSHM_INVALID, "LOCKSHM_ROBUST", LOCKSHM_FIELD_FLAGS },
 	{ ttl_zero, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
 	{ ttl_negative, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },
 	{ ttl_most_negative, LOCKSHM_INVALID, "ttl_ns", LOCKSHM_FIELD_TTL },

@@ -152,7 +152,7 @@ START_TEST(acknowledge_flag_reports_once)
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(h);
 	ck_code(agent_do(n, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
-						    .flags = LOCKSHM_ACKNOWLEDGE }),
+						    .flags = ACKNOWLEDGES }),
 		LOCKSHM_OWNER_DIED);
 	ck_code(agent_release(n), 0);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);

@@ -16,7 +16,7 @@
 
 static void wants(struct agent *a, int mode, int64_t ttl, int outcome)
 {
-	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = mode, .ns = ttl, .flags = LOCKSHM_ACKNOWLEDGE };
+	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = mode, .ns = ttl, .flags = ACKNOWLEDGES };
 
 	ck_code(agent_begin(a, c), outcome);
 }
@@ -170,7 +170,7 @@ START_TEST(end_of_a_lease_wakes_the_next)
 		wants(h, LOCKSHM_EXCLUSIVE, LOCKSHM_MS(20), 0);
 		ck_assert_int_ge(agent_do(w, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k",
 								     .how = LOCKSHM_EXCLUSIVE,
-								     .flags = LOCKSHM_ACKNOWLEDGE }),
+								     .flags = ACKNOWLEDGES }),
 				 0);
 		take_time(&f, w->answer.at_ns - (h->answer.at_ns + LOCKSHM_MS(20)));
 		ck_code(agent_release(w), 0);

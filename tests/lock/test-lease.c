@@ -242,11 +242,11 @@ static int64_t overrun_noticed_after(struct agent *h, struct agent *b, struct ag
 
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(agent_begin(b, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
-						       .ns = LOCKSHM_MS(10), .flags = LOCKSHM_ACKNOWLEDGE }),
+						       .ns = LOCKSHM_MS(10), .flags = ACKNOWLEDGES }),
 		AGENT_BLOCKED);
 	agent_stop(b);
 	ck_code(agent_begin(w, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE,
-						       .flags = LOCKSHM_ACKNOWLEDGE }),
+						       .flags = ACKNOWLEDGES }),
 		AGENT_BLOCKED);
 	granted = now_ns();
 	ck_code(agent_release(h), 0);
@@ -277,7 +277,7 @@ START_TEST(stopped_waiter_with_a_short_lease_does_not_hide_an_overrun)
 {
 	struct agent *h = agent_start(), *b = agent_start(), *w = agent_start();
 	struct agent_command c = { .op = AGENT_ACQUIRE, .key = "k", .how = LOCKSHM_EXCLUSIVE, .ns = LOCKSHM_MS(300),
-				   .flags = LOCKSHM_ACKNOWLEDGE };
+				   .flags = ACKNOWLEDGES };
 
 	ck_code(agent_do(h, c), 0);
 	agent_stop(h);

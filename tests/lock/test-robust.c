@@ -395,7 +395,7 @@ START_TEST(the_report_of_several_is_that_of_the_last_try)
 	static const char *const names[] = { "one", "two" };
 	const char *first = names[first_of(names)], *second = names[!first_of(names)];
 	struct agent *h = agent_start(), *thief = agent_start();
-	struct agent_command c = { .op = AGENT_ACQUIRE, .how = X, .flags = LOCKSHM_ACKNOWLEDGE };
+	struct agent_command c = { .op = AGENT_ACQUIRE, .how = X, .flags = ACKNOWLEDGES };
 	struct second_try t = { .report = LOCKSHM_REPORT_INIT };
 	struct agent *dead = agent_start();
 	pthread_t thread;
@@ -475,8 +475,9 @@ START_TEST(a_robust_acquire_is_told_until_it_is_acknowledged)
 	leave_mark("k");
 	for (i = 0; i < 3; i++)
 		ck_code(robust_status("k", i ? X : S), LOCKSHM_OWNER_DIED);
-	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_ROBUST;
 	ck_code(lockshm_acquire(seg, &q, &hold), LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_acknowledge(&hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(robust_status("k", X), 0);
 	ck_assert_uint_eq(stat_now().locks_damaged, 0);

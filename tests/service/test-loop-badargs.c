@@ -57,7 +57,7 @@ static bool spoil(struct lockshm_request *q, int n)
 	case 5: q->mode = 0; return true;
 	case 6: q->mode = 4; return true;
 	case 7: q->flags = 0x80000000u; return true;
-	case 8: q->flags = LOCKSHM_ACKNOWLEDGE; return true;
+	case 8: q->flags = 0x80; return true;
 	case 9: q->flags = LOCKSHM_BARGE; q->mode = S; return true;
 	case 10: q->flags = LOCKSHM_AUTO_RENEW; q->ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN - 1; return true;
 	case 11: q->ttl_ns = LOCKSHM_TTL_MIN - 1; return true;

@@ -427,27 +427,6 @@ START_TEST(an_overrun_holder)
 }
 END_TEST
 
-START_TEST(acknowledged_by_the_request)
-{
-	killed_holder(LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE);
-	ck_code(task_end(loop, &t[0]), LOCKSHM_OWNER_DIED);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
-	ck_code(task_release(&t[0]), 0);
-	ck_code(agent_try(b, "k", X), 0);
-}
-END_TEST
-
-/* Not by a grant that no program has seen. */
-START_TEST(not_acknowledged_by_what_is_not_collected)
-{
-	killed_holder(LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE);
-	loop_await(loop);
-	ck_code(lockshm_loop_cancel(loop, &t[0].hold), 1);
-	ck_assert_uint_eq(stat_now().locks_damaged, 1);
-	ck_code(agent_try(b, "k", X), LOCKSHM_OWNER_DIED);
-}
-END_TEST
-
 /* Held at once, and robust: the mark is told by the call itself. */
 START_TEST(a_mark_of_a_free_key)
 {
@@ -455,9 +434,10 @@ START_TEST(a_mark_of_a_free_key)
 	held_by(a, "k", X);
 	agent_kill(a);
 	task_init(&t[0], "k", X);
-	t[0].request.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	t[0].request.flags = LOCKSHM_ROBUST;
 	ck_code(task_acquire(loop, &t[0]), LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(t[0].report.previous.pid, a->pid);
+	ck_code(lockshm_acknowledge(&t[0].hold), 0);
 	ck_code(task_release(&t[0]), 0);
 	loop_idle(loop);
 	ck_code(task_acquire(loop, &t[0]), 0);
@@ -672,8 +652,6 @@ static void add(TCase *tc)
 	tcase_add_test(tc, renewed_for_so_long);
 	tcase_add_loop_test(tc, a_killed_holder, 0, 2);
 	tcase_add_test(tc, an_overrun_holder);
-	tcase_add_test(tc, acknowledged_by_the_request);
-	tcase_add_test(tc, not_acknowledged_by_what_is_not_collected);
 	tcase_add_test(tc, a_mark_of_a_free_key);
 	tcase_add_test(tc, lost_later);
 	tcase_add_test(tc, late);

@@ -70,10 +70,6 @@ static void any_flags(struct soak_thread *t, struct lockshm_request *q, struct h
 		q->flags |= LOCKSHM_ROBUST;
 		r->flags |= HISTORY_ROBUST;
 	}
-	if (q->flags & LOCKSHM_ROBUST && soak_one_in(&t->random, 3)) {
-		q->flags |= LOCKSHM_ACKNOWLEDGE;
-		r->flags |= HISTORY_ACK_AT_ONCE;
-	}
 	if (q->timeout_ns && soak_one_in(&t->random, 16)) {
 		q->flags |= LOCKSHM_ONLY_IF_FREE_IN_TIME;
 		r->flags |= HISTORY_BOOKED;

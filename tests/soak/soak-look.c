@@ -2,6 +2,7 @@
 /* soak-look.c - the driver's own calls on the segment while others are at work, see soak-driver.h */
 #include "soak-driver.h"
 #include "support/rows.h"
+#include "support/acknowledge.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -388,7 +389,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 
 	q.key = key;
 	q.key_len = soak_key(key, n);
-	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_ROBUST;
 	q.timeout_ns = LOCKSHM_SECONDS(1); /* some may cool down */
 	q.report = &report;
 	r->realm = d->realm;
@@ -398,7 +399,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 	r->flags = HISTORY_ROBUST | HISTORY_ACK_AT_ONCE;
 	r->deadline = history_now() + q.timeout_ns;
 	history_enter(r, HISTORY_ACQUIRE);
-	code = lockshm_acquire(d->segment, &q, &hold);
+	code = acknowledge_told(lockshm_acquire(d->segment, &q, &hold), &hold);
 	r->token = report.token;
 	soak_note_previous(r, &report.previous);
 	history_leave(r, history_now(), code);

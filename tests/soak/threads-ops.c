@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/acknowledge.h"
+
 struct guarded guarded[KEYS];
 _Atomic uint64_t updates[KEYS];
 struct mailbox mailbox = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -144,8 +146,8 @@ static void hold_and_cool(struct worker *w)
 	struct lockshm_request q = request_for("cool", LOCKSHM_EXCLUSIVE);
 	lockshm_hold_t hold;
 
-	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
-	EXPECT("cool", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK, LOCKSHM_TOOK_OVER_EXPIRED);
+	q.flags = LOCKSHM_ROBUST;
+	EXPECT("cool", acknowledge_told(lockshm_acquire(locks, &q, &hold), &hold), LOCKSHM_OK, LOCKSHM_TOOK_OVER_EXPIRED);
 	write_guarded(&cooled);
 	EXPECT("cool down", lockshm_release(&hold, (int64_t)(next_random(w) % 200000) + 1), LOCKSHM_OK);
 	did(COOLED);
@@ -252,9 +254,9 @@ static void hold_lease(struct worker *w)
 	int status;
 
 	q.ttl_ns = LOCKSHM_MS(1);
-	q.flags = LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_ROBUST;
 	q.timeout_ns = PATIENCE;
-	EXPECT("lease", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK, LOCKSHM_TOOK_OVER_EXPIRED);
+	EXPECT("lease", acknowledge_told(lockshm_acquire(locks, &q, &hold), &hold), LOCKSHM_OK, LOCKSHM_TOOK_OVER_EXPIRED);
 	if (next_random(w) % 8 == 0)
 		nap(2000000);
 	if (next_random(w) % 2) {
@@ -277,7 +279,7 @@ static void hold_renewed(struct worker *w)
 
 	q.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	/* Readers leave no mark. */
-	q.flags = LOCKSHM_AUTO_RENEW | LOCKSHM_ROBUST | LOCKSHM_ACKNOWLEDGE;
+	q.flags = LOCKSHM_AUTO_RENEW | LOCKSHM_ROBUST;
 	EXPECT("auto-renewed", lockshm_acquire(locks, &q, &hold), LOCKSHM_OK);
 	if (next_random(w) % 2)
 		nap(3000000);

@@ -115,11 +115,12 @@ static int open_own(const char *name, struct lockshm_error *error)
 static int do_acquire(const struct agent_command *c, struct agent_answer *answer)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
+	int status;
 
 	request.key = c->key;
 	request.key_len = strlen(c->key);
 	request.mode = c->how;
-	request.flags = c->flags & ~AGENT_PLAIN;
+	request.flags = c->flags & ~(AGENT_PLAIN | ACKNOWLEDGES);
 	if (!(c->flags & (AGENT_PLAIN | LOCKSHM_GLOBAL)))
 		request.flags |= LOCKSHM_ROBUST;
 	request.ttl_ns = c->ns ? c->ns : LOCKSHM_FOREVER;
@@ -130,7 +131,8 @@ static int do_acquire(const struct agent_command *c, struct agent_answer *answer
 	request.report = &answer->report;
 	request.redis_policy = c->policy;
 	request.max_hold_ns = c->max_ns;
-	return lockshm_acquire(my_segment, &request, &holds[c->hold]);
+	status = lockshm_acquire(my_segment, &request, &holds[c->hold]);
+	return c->flags & ACKNOWLEDGES ? acknowledge_told(status, &holds[c->hold]) : status;
 }
 
 static int do_notify(const struct agent_command *c)

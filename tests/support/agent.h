@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "lockshm.h"
+#include "support/acknowledge.h"
 
 #define AGENT_HOLDS 24
 

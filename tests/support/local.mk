@@ -2,6 +2,7 @@
 # Fixture and scripted processes, used by every suite.
 tests_libtest_la_SOURCES += \
 	%D%/agent.c \
+	%D%/acknowledge.h \
 	%D%/agent.h \
 	%D%/asan.h \
 	%D%/calls.c \

@@ -2,6 +2,7 @@
 /* operations-look.c - opening and closing, and the calls that read a segment or clear it up */
 #define _GNU_SOURCE
 #include "support/operations-internal.h"
+#include "support/acknowledge.h"
 
 #include <errno.h>
 #include <string.h>
@@ -189,7 +190,7 @@ void end_end_hold(void)
 	int code = lockshm_release(&held[0], 0);
 
 	CALLS_EXPECT(code == LOCKSHM_LOST, code);
-	code = take_guarded(&held[0], "key", LOCKSHM_ACKNOWLEDGE, NULL);
+	code = acknowledge_told(take_guarded(&held[0], "key", 0, NULL), &held[0]);
 	CALLS_EXPECT(code == LOCKSHM_TOOK_OVER_EXPIRED, code);
 	code = lockshm_release(&held[0], 0);
 	CALLS_EXPECT(code == 0, code);

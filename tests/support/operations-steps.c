@@ -2,6 +2,7 @@
 /* operations-steps.c - a handle, its locks, and another thread, before and after an operation */
 #define _GNU_SOURCE
 #include "support/operations-internal.h"
+#include "support/acknowledge.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -116,7 +117,7 @@ void use_and_close(void)
 	CALLS_EXPECT(code == 0, code);
 	code = lockshm_release(&hold, 0);
 	CALLS_EXPECT(code == 0, code);
-	code = take_guarded(&hold, "dead", LOCKSHM_ACKNOWLEDGE, NULL);
+	code = acknowledge_told(take_guarded(&hold, "dead", 0, NULL), &hold);
 	CALLS_EXPECT(code >= 0 && lockshm_release(&hold, 0) == 0, code);
 	code = lockshm_sweep(handle, NULL);
 	CALLS_EXPECT(code == 0, code);

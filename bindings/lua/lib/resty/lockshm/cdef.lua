@@ -363,7 +363,6 @@ M.number = {
     TIME_MAX = 315360000000000000,
     AUTO_RENEW = 1,
     ONLY_IF_FREE_IN_TIME = 2,
-    ACKNOWLEDGE = 4,
     GLOBAL = 8,
     BARGE = 16,
     ROBUST = 32,
