@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hold/hold.h"
+#include "hold/renewal.h"
 #include "lock/tend.h"
 #include "segment/segment.h"
 #include "support/agent.h"
@@ -335,12 +335,16 @@ START_TEST(released_by_other_threads)
 
 	cast();
 	q.flags = LOCKSHM_AUTO_RENEW | LOCKSHM_TELL_LOSS;
-	q.ttl_ns = LOCKSHM_AUTO_RENEW_TTL_MIN;
 	ck_assert_int_eq(pthread_create(&thread, NULL, releaser, NULL), 0);
 	for (n = 1; n <= 20000; n++) {
 		ck_code(lockshm_loop_acquire(loop, &q, &shared_holds[0], NULL), 0);
-		/* As if it were time all the time. */
+		/* As if half of its lease were over, and it were time for a scan. */
+		store_relaxed(&seg->requests[hold_of(&shared_holds[0])->index].deadline,
+			      (uint64_t)(segment_now(seg) + LOCKSHM_SECONDS(14)));
 		store_relaxed((uint64_t *)&seg->tends->at, 0);
+		renewals_lock(seg);
+		renewals_ring(seg->renewals);
+		renewals_unlock(seg);
 		store_release32(&given[0], n);
 		while (load_acquire32(&given[0]) != 0)
 			;
