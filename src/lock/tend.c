@@ -44,7 +44,7 @@ void tend_begin(struct participant *self, uint32_t index, uint64_t gen)
 	store_changed32(&t->host_lease, 0);
 	t->hold = terms->hold;
 	t->user = terms->user;
-	t->tells = terms->tells;
+	__atomic_store_n(&t->tells, terms->tells, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->loop, terms->loop, __ATOMIC_RELAXED);
 	store_release(&t->use, gen);
 }

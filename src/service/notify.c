@@ -18,6 +18,12 @@
 
 /* ---------------------------------------------------------------- the service thread's side */
 
+/* Then the generation of its word is not that of the hold: another scan renews it.  Read after the word. */
+static bool is_tended(const struct lockshm *s, const struct renewal *r)
+{
+	return __atomic_load_n(&s->tends, __ATOMIC_ACQUIRE) && load_acquire(&tend_of(s, r->index)->use) == r->hold_gen;
+}
+
 int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *watches, unsigned *n, int64_t now)
 {
 	const uint64_t *word = &s->requests[r->index].word;
@@ -27,7 +33,7 @@ int64_t service_watch(struct lockshm *s, struct renewal *r, struct futex_watch *
 	uint64_t w = load_acquire(word);
 	int64_t left;
 
-	if (!word_holds(w) || (word_gen(w) != r->gen && !(s->tends && load_acquire(&tend_of(s, r->index)->use) == r->hold_gen)) ||
+	if (!word_holds(w) || (word_gen(w) != r->gen && !is_tended(s, r)) ||
 	    (l && !host_lease_holds(s, r->host_lease - 1, r->host_lease_word))) {
 		r->lost = true;
 		return INT64_MAX;

@@ -455,7 +455,7 @@ void waits_end_losses(struct waits *all, struct lockshm_loop *loop)
 	for (i = 0; i < n; i++) {
 		index = load_acquire32(&all->s->tends->known[i]);
 		t = index ? tend_of(all->s, index) : NULL;
-		if (!t || t->loop != loop)
+		if (!t || __atomic_load_n(&t->loop, __ATOMIC_RELAXED) != loop)
 			continue;
 		__atomic_store_n(&t->loop, NULL, __ATOMIC_RELAXED);
 		__atomic_store_n(&t->tells, false, __ATOMIC_RELAXED);
