@@ -78,6 +78,17 @@ bool lk_request_policy(struct lockshm_request *request, const zend_string *polic
 	return true;
 }
 
+/** @tag: NULL = none */
+bool lk_request_tag(struct lockshm_request *request, const char *tag, size_t length, uint32_t argument)
+{
+	if (tag && length > LOCKSHM_TAG_MAX) {
+		zend_argument_value_error(argument, "must be at most %d bytes long, %zu given", LOCKSHM_TAG_MAX, length);
+		return false;
+	}
+	request->tag = tag;
+	return true;
+}
+
 /* --- Options of a segment ----------------------------------------------------------------------------- */
 
 /** enum lockshm_option_kind; 0: there is no such option. */

@@ -100,15 +100,10 @@ static bool apply_options(struct lockshm_request *request, const struct options 
 		zend_argument_value_error(first + 2, "must be null where no lease is renewed");
 		return false;
 	}
-	if (options->tag && options->tag_len > LOCKSHM_TAG_MAX) {
-		zend_argument_value_error(first + 5, "must be at most %d bytes long, %zu given", LOCKSHM_TAG_MAX,
-					  options->tag_len);
-		return false;
-	}
-	if (!lk_request_policy(request, options->policy, first + 7))
+	if (!lk_request_tag(request, options->tag, options->tag_len, first + 5) ||
+	    !lk_request_policy(request, options->policy, first + 7))
 		return false;
 	request->flags |= (options->robust ? LOCKSHM_ROBUST : 0) | (options->global ? LOCKSHM_GLOBAL : 0);
-	request->tag = options->tag;
 	return true;
 }
 

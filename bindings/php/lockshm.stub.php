@@ -174,7 +174,8 @@ namespace Lockshm {
             ?float $lease = 30.0,
             ?callable $stale = null,
             bool $global = false,
-            ?string $redisPolicy = null
+            ?string $redisPolicy = null,
+            ?string $tag = null
         ): mixed;
 
         /**
@@ -192,7 +193,9 @@ namespace Lockshm {
             bool $retryOnFailure = false,
             mixed &$result = null,
             bool $global = false,
-            ?string $redisPolicy = null
+            ?string $redisPolicy = null,
+            ?float $lease = 30.0,
+            ?string $tag = null
         ): bool;
 
         /**
@@ -204,7 +207,8 @@ namespace Lockshm {
             callable $fn,
             ?float $lease = 30.0,
             bool $global = false,
-            ?string $redisPolicy = null
+            ?string $redisPolicy = null,
+            ?string $tag = null
         ): mixed;
     }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 8b189da3c78bd87530119887a589ecc59dbb20f2 */
+ * Stub hash: 885293f4baeb754210525ae3fcf1d764695ae657 */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -74,6 +74,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_singleFlight
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, stale, IS_CALLABLE, 1, "null")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, tag, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_once, 0, 3, _IS_BOOL, 0)
@@ -84,6 +85,8 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_once, 0, 3, 
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(1, result, IS_MIXED, 0, "null")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, lease, IS_DOUBLE, 1, "30.0")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, tag, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_seat, 0, 2, IS_MIXED, 0)
@@ -92,6 +95,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Locks_seat, 0, 2, 
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, lease, IS_DOUBLE, 1, "30.0")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, global, _IS_BOOL, 0, "false")
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, redisPolicy, IS_STRING, 1, "null")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, tag, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 #define arginfo_class_Lockshm_Hold___construct arginfo_class_Lockshm_Locks___construct

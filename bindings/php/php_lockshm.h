@@ -146,6 +146,7 @@ bool lk_seconds(double seconds, uint32_t argument, int64_t least_ns, int64_t *ns
 bool lk_request_key(struct lockshm_request *request, zend_string *key, uint32_t argument);
 bool lk_request_timeout(struct lockshm_request *request, double seconds, bool endless, uint32_t argument);
 bool lk_request_lease(struct lockshm_request *request, double seconds, bool strict, bool renew, uint32_t argument);
+bool lk_request_tag(struct lockshm_request *request, const char *tag, size_t length, uint32_t argument);
 bool lk_request_policy(struct lockshm_request *request, const zend_string *policy, uint32_t argument);
 bool lk_create_options(struct lockshm_create_options *options, HashTable *given, uint32_t argument);
 

@@ -3,10 +3,23 @@
 #include "php_lockshm.h"
 #include "SAPI.h"
 
-static bool across_hosts(struct lockshm_request *request, bool global, const zend_string *policy, uint32_t argument)
+struct options {
+	double lease;
+	bool strict, global;
+	zend_string *policy;
+	char *tag;
+	size_t tag_len;
+};
+#define OPTIONS_INIT { .lease = 30 }
+
+/** @lease, @policy, @tag: the numbers of the parameters */
+static bool apply_options(struct lockshm_request *request, const struct options *options, uint32_t lease, uint32_t policy,
+			  uint32_t tag)
 {
-	request->flags |= global ? LOCKSHM_GLOBAL : 0;
-	return lk_request_policy(request, policy, argument);
+	request->flags |= options->global ? LOCKSHM_GLOBAL : 0;
+	return lk_request_lease(request, options->lease, options->strict, true, lease) &&
+	       lk_request_policy(request, options->policy, policy) &&
+	       lk_request_tag(request, options->tag, options->tag_len, tag);
 }
 
 /** Take @key for a call; renewed, since the length of the work is not known.  Return: NULL: not held, see @code. */
@@ -79,26 +92,28 @@ ZEND_METHOD(Lockshm_Locks, singleFlight)
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 	struct flight flight = { .stale = empty_fcall_info };
 	struct lockshm_report report;
-	double timeout = 5, lease = 30;
-	bool endless = false, strict = false, global = false;
-	zend_string *key, *policy = NULL;
+	struct options options = OPTIONS_INIT;
+	double timeout = 5;
+	bool endless = false;
+	zend_string *key;
 	struct lk_hold *hold;
 	zval object;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(3, 8)
+	ZEND_PARSE_PARAMETERS_START(3, 9)
 		Z_PARAM_STR(key)
 		Z_PARAM_FUNC(flight.look, flight.look_cache)
 		Z_PARAM_FUNC(flight.fill, flight.fill_cache)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_DOUBLE_OR_NULL(timeout, endless)
-		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
+		Z_PARAM_DOUBLE_OR_NULL(options.lease, options.strict)
 		Z_PARAM_FUNC_OR_NULL(flight.stale, flight.stale_cache)
-		Z_PARAM_BOOL(global)
-		Z_PARAM_STR_OR_NULL(policy)
+		Z_PARAM_BOOL(options.global)
+		Z_PARAM_STR_OR_NULL(options.policy)
+		Z_PARAM_PATH_OR_NULL(options.tag, options.tag_len)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!lk_request_key(&request, key, 1) || !lk_request_timeout(&request, timeout, endless, 4) ||
-	    !lk_request_lease(&request, lease, strict, true, 5) || !across_hosts(&request, global, policy, 8))
+	    !apply_options(&request, &options, 5, 8, 9))
 		RETURN_THROWS();
 	if (look(return_value, &flight))
 		return;
@@ -139,28 +154,30 @@ ZEND_METHOD(Lockshm_Locks, once)
 	zend_fcall_info info;
 	zend_fcall_info_cache cache;
 	zval *result = NULL, value, object;
-	bool retry = false, global = false;
-	zend_string *key, *policy = NULL;
+	struct options options = OPTIONS_INIT;
+	bool retry = false;
+	zend_string *key;
 	struct lk_hold *hold;
 	int64_t period_ns;
 	double period;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(3, 7)
+	ZEND_PARSE_PARAMETERS_START(3, 9)
 		Z_PARAM_STR(key)
 		Z_PARAM_DOUBLE(period)
 		Z_PARAM_FUNC(info, cache)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_BOOL(retry)
 		Z_PARAM_ZVAL(result)
-		Z_PARAM_BOOL(global)
-		Z_PARAM_STR_OR_NULL(policy)
+		Z_PARAM_BOOL(options.global)
+		Z_PARAM_STR_OR_NULL(options.policy)
+		Z_PARAM_DOUBLE_OR_NULL(options.lease, options.strict)
+		Z_PARAM_PATH_OR_NULL(options.tag, options.tag_len)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!lk_request_key(&request, key, 1) || !lk_seconds(period, 2, LOCKSHM_TTL_MIN, &period_ns) ||
-	    !across_hosts(&request, global, policy, 7))
+	    !apply_options(&request, &options, 8, 7, 9))
 		RETURN_THROWS();
 	request.timeout_ns = 0;
-	request.flags |= LOCKSHM_AUTO_RENEW;
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {
 		if (code != LOCKSHM_BUSY)
@@ -185,20 +202,20 @@ ZEND_METHOD(Lockshm_Locks, seat)
 	struct lockshm_report report;
 	zend_fcall_info info;
 	zend_fcall_info_cache cache;
-	double lease = 30;
-	bool strict = false, global = false;
-	zend_string *key, *policy = NULL;
+	struct options options = OPTIONS_INIT;
+	zend_string *key;
 	struct lk_hold *hold;
 	zval object;
 	int code;
 
-	ZEND_PARSE_PARAMETERS_START(2, 5)
+	ZEND_PARSE_PARAMETERS_START(2, 6)
 		Z_PARAM_STR(key)
 		Z_PARAM_FUNC(info, cache)
 		Z_PARAM_OPTIONAL
-		Z_PARAM_DOUBLE_OR_NULL(lease, strict)
-		Z_PARAM_BOOL(global)
-		Z_PARAM_STR_OR_NULL(policy)
+		Z_PARAM_DOUBLE_OR_NULL(options.lease, options.strict)
+		Z_PARAM_BOOL(options.global)
+		Z_PARAM_STR_OR_NULL(options.policy)
+		Z_PARAM_PATH_OR_NULL(options.tag, options.tag_len)
 	ZEND_PARSE_PARAMETERS_END();
 	if (strcmp(sapi_module.name, "cli") != 0 && strcmp(sapi_module.name, "phpdbg") != 0) {
 		zend_throw_exception(lk_ce_exception,
@@ -207,8 +224,7 @@ ZEND_METHOD(Lockshm_Locks, seat)
 		RETURN_THROWS();
 	}
 	request.timeout_ns = LOCKSHM_FOREVER;
-	if (!lk_request_key(&request, key, 1) || !lk_request_lease(&request, lease, strict, true, 3) ||
-	    !across_hosts(&request, global, policy, 5))
+	if (!lk_request_key(&request, key, 1) || !apply_options(&request, &options, 3, 5, 6))
 		RETURN_THROWS();
 	hold = take_for_call(&object, lk_segment_of(ZEND_THIS), &request, key, &report, &code);
 	if (!hold) {
