@@ -235,5 +235,5 @@ function serve()
     ffi.C._exit(0)
 end
 
-say("agent lua " .. lockshm._VERSION .. " fork recipes reopen")
+say("agent lua " .. lockshm._VERSION .. " fork recipes reopen texts")
 serve()

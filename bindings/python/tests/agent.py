@@ -182,5 +182,5 @@ class Agent:
 
 
 agent = Agent()
-agent.say(f"agent python {lockshm.library_version} fork recipes")
+agent.say(f"agent python {lockshm.library_version} fork recipes texts")
 agent.serve()
