@@ -37,6 +37,7 @@ EXTRA_DIST += \
 	%D%/src/_lockshm/lock.c \
 	%D%/src/_lockshm/lockshm_py.h \
 	%D%/src/_lockshm/loop.c \
+	%D%/src/_lockshm/many.c \
 	%D%/src/_lockshm/module.c \
 	%D%/src/_lockshm/node.c \
 	%D%/src/_lockshm/release.c \
@@ -88,6 +89,7 @@ EXTRA_DIST += \
 	%D%/tests/test_leaks.py \
 	%D%/tests/test_lock.py \
 	%D%/tests/test_lost.py \
+	%D%/tests/test_many.py \
 	%D%/tests/test_readme.py \
 	%D%/tests/test_reentry.py \
 	%D%/tests/test_strings.py \

@@ -13,9 +13,6 @@
 
 #include "lockshm_py.h"
 
-/* An exception is set; no code of the library. */
-enum { INTERRUPTED = -1000 };
-
 /**
  * Poll without the GIL.  Signals are blocked from before the check to the poll, which takes them: one that arrived in
  * between would otherwise be handled after the wait.  Return: 0; -1 with the exception of a signal's handler.
@@ -39,13 +36,13 @@ static int poll_descriptor(int fd)
 }
 
 /** Return: a status, or INTERRUPTED. */
-static int wait_for_outcome(lockshm_loop_t *loop, struct node *node)
+int wait_for_outcome(lockshm_loop_t *loop, lockshm_hold_t *hold)
 {
 	struct lockshm_outcome outcome = LOCKSHM_OUTCOME_INIT;
 
 	for (;;) {
 		if (poll_descriptor(lockshm_loop_fd(loop))) {
-			lockshm_loop_cancel(loop, &node->hold);
+			lockshm_loop_cancel(loop, hold);
 			return INTERRUPTED;
 		}
 		if (lockshm_loop_next(loop, &outcome) == 1)
@@ -88,7 +85,7 @@ static int wait_for_grant(Lock *lock, struct node *node, struct thread_wait *wai
 
 	wait->next = lock->waits;
 	lock->waits = wait;
-	code = wait_for_outcome(loop, node);
+	code = wait_for_outcome(loop, &node->hold);
 	while (*at != wait)
 		at = &(*at)->next;
 	*at = wait->next;

@@ -35,6 +35,7 @@ enum word {
 struct state {
 	PyTypeObject *segment_type;
 	PyTypeObject *lock_type;
+	PyTypeObject *many_type;
 	PyTypeObject *loop_type;
 	PyTypeObject *wait_type;
 	PyObject *report; /* module lockshm._report: exceptions, Holder, log */
@@ -144,6 +145,9 @@ int key_bytes(PyObject *key, const char **bytes, Py_ssize_t *len);
 
 /* errors.c: each sets the exception and returns NULL */
 PyObject *fail_code(const struct state *state, int code, const struct lockshm_error *error, PyObject *key);
+/* An exception is set; no code of the library. */
+enum { INTERRUPTED = -1000 };
+int wait_for_outcome(lockshm_loop_t *loop, lockshm_hold_t *hold);
 PyObject *fail_hold(const Lock *lock, int code, const lockshm_hold_t *hold, uint64_t token);
 PyObject *fail_request(const Lock *lock, int code, int64_t timeout_ns, const struct lockshm_report *report);
 PyObject *fail_not_held(const Lock *lock);
@@ -168,6 +172,7 @@ extern PyType_Spec segment_spec;
 /* lock.c */
 PyObject *lock_new(Segment *segment, int mode, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyType_Spec lock_spec;
+extern PyType_Spec many_spec;
 
 /* node.c */
 struct node *node_take(Lock *lock);

@@ -55,7 +55,8 @@ static int module_exec(PyObject *module)
 			return -1;
 	state->report = PyImport_ImportModule("lockshm._report");
 	if (!state->report || add_type(module, &state->segment_type, &segment_spec) ||
-	    add_type(module, &state->lock_type, &lock_spec) || add_type(module, &state->loop_type, &loop_spec) ||
+	    add_type(module, &state->lock_type, &lock_spec) ||
+	    add_type(module, &state->many_type, &many_spec) || add_type(module, &state->loop_type, &loop_spec) ||
 	    add_type(module, &state->wait_type, &wait_spec))
 		return -1;
 	kinds = option_kinds();
@@ -94,6 +95,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 
 	Py_VISIT(state->segment_type);
 	Py_VISIT(state->lock_type);
+	Py_VISIT(state->many_type);
 	Py_VISIT(state->loop_type);
 	Py_VISIT(state->wait_type);
 	Py_VISIT(state->report);
@@ -107,6 +109,7 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->report);
 	Py_CLEAR(state->segment_type);
 	Py_CLEAR(state->lock_type);
+	Py_CLEAR(state->many_type);
 	Py_CLEAR(state->loop_type);
 	Py_CLEAR(state->wait_type);
 	for (int i = 0; i < WORDS; i++)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Sequence, Union
 
-from ._lockshm import Lock, destroy, library_version, option_kinds
+from ._lockshm import Lock, Many, destroy, library_version, option_kinds
 from ._recipes import Locks, Once
 from ._seat import Seat, SeatTask
 from ._report import (
@@ -48,6 +48,7 @@ __all__ = [
     "Lock",
     "Locks",
     "Lost",
+    "Many",
     "NoSegment",
     "NotOwned",
     "Once",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Any, Awaitable, Callable, NamedTuple, Optional, TypeVar, Union, cast
+from typing import Any, Awaitable, Callable, NamedTuple, Optional, Sequence, TypeVar, Union, cast
 
-from ._lockshm import Lock, Segment
+from ._lockshm import Lock, Many, Segment
 from ._report import Holder, Key, Timeout, skipped
 from ._seat import Seat, SeatTask
 
@@ -91,6 +91,34 @@ class Locks(Segment):
 
     def __repr__(self) -> str:
         return f"<lockshm.Locks {self.name!r}>"
+
+    def many(
+        self,
+        keys: Sequence[Key],
+        *,
+        shared: bool = False,
+        timeout: Optional[float] = 5.0,
+        lease: Optional[float] = 30.0,
+        renew: Optional[bool] = None,
+        max_hold: Optional[float] = None,
+        tag: Optional[str] = None,
+        global_: bool = False,
+        redis_policy: Optional[str] = None,
+    ) -> Many:
+        """Several locks, all or none: usable with with, again and again; arguments as for exclusive().
+
+        timeout is for all of them.  Their order does not matter: the library has one for all programs, so that two calls never
+        wait for each other.  A wait sleeps in its thread.
+        """
+        given = tuple(keys)
+        if isinstance(keys, (str, bytes)) or not 1 <= len(given) <= 64:
+            raise ValueError(f"keys must be 1 to 64 keys, not {keys!r}")
+        lock = (self.shared if shared else self.exclusive)(
+            given[0], timeout=timeout, lease=lease, renew=renew, max_hold=max_hold, tag=tag, global_=global_, redis_policy=redis_policy
+        )
+        if len({key.encode() if isinstance(key, str) else key for key in given}) < len(given):
+            raise ValueError(f"one of the keys is given twice: {given!r}")
+        return Many(lock, given, ", ".join(map(str, given)))
 
     def single_flight(
         self,
