@@ -30,6 +30,7 @@ EXTRA_DIST += \
 	%D%/pyproject.toml \
 	%D%/setup.py \
 	%D%/src/_lockshm/acquire.c \
+	%D%/src/_lockshm/acquire_many.c \
 	%D%/src/_lockshm/args.c \
 	%D%/src/_lockshm/create.c \
 	%D%/src/_lockshm/errors.c \
@@ -37,7 +38,6 @@ EXTRA_DIST += \
 	%D%/src/_lockshm/lock.c \
 	%D%/src/_lockshm/lockshm_py.h \
 	%D%/src/_lockshm/loop.c \
-	%D%/src/_lockshm/many.c \
 	%D%/src/_lockshm/module.c \
 	%D%/src/_lockshm/node.c \
 	%D%/src/_lockshm/release.c \

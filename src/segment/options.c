@@ -2,7 +2,7 @@
 /*
  * options.c - the table of a segment's options: names, ranges, texts to values and back
  *
- * A range stands in its row, and a default in LOCKSHM_CREATE_INIT.  lockshm_create() checks by the same rows, so a value
+ * A range stands here, and a default in LOCKSHM_CREATE_INIT.  lockshm_create() checks by the same rows, so a value
  * is refused in the same words, whether it came as a text or in the struct.
  */
 #include "segment/options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * many.c - several keys, all or none: the base of lockshm.Many
+ * acquire_many.c - several keys, all or none: the base of lockshm.Many
  *
  * A lock object of the first key has the options, and is the request of all; the order of the keys is the library's.
  */
