@@ -209,7 +209,7 @@ enum lockshm_mode {
 /** The full table when a call returns LOCKSHM_FULL. */
 enum lockshm_table {
 	LOCKSHM_TABLE_NONE = 0,
-	LOCKSHM_TABLE_LOCKS = 1,    /**< no idle place where this key may be stored: create with more keys */
+	LOCKSHM_TABLE_KEYS = 1,     /**< no idle place where this key may be stored: create with more keys */
 	LOCKSHM_TABLE_REQUESTS = 2, /**< every request record in use: create with more requests */
 	LOCKSHM_TABLE_OWNERS = 3,   /**< every owner slot in use: create with more owners */
 	LOCKSHM_TABLE_TICKETS = 4,  /**< this key has used up its ticket numbers: create the segment anew */
@@ -384,7 +384,7 @@ enum lockshm_redis_policy {
  */
 struct lockshm_create_options {
 	size_t size;       /**< sizeof(struct lockshm_create_options) */
-	uint32_t locks;    /**< "keys": keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each; a key
+	uint32_t keys;     /**< keys held, awaited or damaged at once (16384), 1..11184810, 201 bytes each; a key
 			    *   may use few of the places, so there are half as many again; idle keys give way */
 	uint32_t requests; /**< holds plus waits at once (16384), 1..262143, also of event loops; every thread
 			    *   reserves a chunk of them, so allow for more than expected */
@@ -1433,10 +1433,10 @@ struct lockshm_stat {
 	uint64_t bytes;           /**< size of the segment */
 	uint64_t created_unix_ns; /**< wall clock at creation */
 	uint64_t token_base;      /**< every token is larger */
-	uint32_t locks;         /**< keys that have room at once: what lockshm_create() was given, or somewhat more */
-	uint32_t locks_known;   /**< keys it remembers, idle ones too, but not the bridge's; may be more than @locks */
-	uint32_t locks_busy;    /**< held or awaited by a live thread, or cooling down */
-	uint32_t locks_damaged; /**< with a damage mark */
+	uint32_t keys;          /**< keys that have room at once: what lockshm_create() was given, or somewhat more */
+	uint32_t keys_known;   /**< keys it remembers, idle ones too, but not the bridge's; may be more than @keys */
+	uint32_t keys_busy;    /**< held or awaited by a live thread, or cooling down */
+	uint32_t keys_damaged; /**< with a damage mark */
 	uint32_t requests, requests_reserved, requests_used; /**< capacity; in chunks of threads; in use: they hold, wait or cool down */
 	uint32_t owners, owners_used, owners_dead;
 	uint64_t acquires;      /**< granted, of all threads past and present */
@@ -1447,8 +1447,8 @@ struct lockshm_stat {
 	uint64_t recovered;     /**< holds of dead owners that were reaped */
 	uint64_t expired;       /**< holds that were taken away because their lease had expired */
 	uint64_t tries_failed;  /**< requests that ended with BUSY: tries, and LOCKSHM_ONLY_IF_FREE_IN_TIME */
-	uint64_t locks_left;    /**< not busy, but with requests of dead threads, which the next request or a sweep ends */
-	uint64_t refused_locks; /**< calls that returned FULL, by enum lockshm_table: no place for the key */
+	uint64_t keys_left;    /**< not busy, but with requests of dead threads, which the next request or a sweep ends */
+	uint64_t refused_keys; /**< calls that returned FULL, by enum lockshm_table: no place for the key */
 	uint64_t refused_requests;
 	uint64_t refused_owners;
 	uint64_t refused_tickets;

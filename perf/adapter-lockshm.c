@@ -47,7 +47,7 @@ static int create(const struct bench_need *need, int64_t ttl_ns)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error;
 
-	options.locks = at_least(need->keys, LOCKS_MIN);
+	options.keys = at_least(need->keys, LOCKS_MIN);
 	options.requests = at_least(need->keys + 64 * (uint64_t)need->procs, REQUESTS_MIN);
 	if (options.requests > REQUESTS_MAX)
 		options.requests = REQUESTS_MAX; /* a process with more keys does not hold them all */

@@ -81,7 +81,7 @@ static int make_one(int host, const char *uri)
 	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
 	struct lockshm_error error;
 
-	o.locks = 4096;
+	o.keys = 4096;
 	o.requests = 8192;
 	o.owners = 64;
 	strcpy(o.redis, uri);

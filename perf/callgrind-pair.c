@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	}
 	request.key = key;
 	request.key_len = sizeof(key);
-	options.locks = keys < 1024 ? 2048 : 2 * keys;
+	options.keys = keys < 1024 ? 2048 : 2 * keys;
 	snprintf(name, sizeof(name), "/callgrind-pair-%d", (int)getpid());
 	rc = lockshm_create(&segment, name, &options, &error);
 	if (!rc) {

@@ -165,7 +165,7 @@ static void info_segment(struct lk_segment *segment)
 		return;
 	snprintf(text, sizeof(text),
 		 "%u keys busy, %u of %u requests, %u of %u owners, %llu acquires, %llu after a wait",
-		 stat.locks_busy, stat.requests_used, stat.requests, stat.owners_used, stat.owners,
+		 stat.keys_busy, stat.requests_used, stat.requests, stat.owners_used, stat.owners,
 		 (unsigned long long)stat.acquires, (unsigned long long)stat.waits);
 	php_info_print_table_row(2, segment->name, text);
 }

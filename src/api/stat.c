@@ -64,10 +64,10 @@ static void count_locks(const struct lockshm *s, struct lockshm_stat *stat)
 		if (load_relaxed(&e->key_len) == 0 || i == internal)
 			continue;
 		use = use_of_lock(s, e, load_acquire(&e->tail), &hops);
-		stat->locks_known++;
-		stat->locks_busy += use == USE_BUSY;
-		stat->locks_left += use == USE_LEFT;
-		stat->locks_damaged += damage_pending(e);
+		stat->keys_known++;
+		stat->keys_busy += use == USE_BUSY;
+		stat->keys_left += use == USE_LEFT;
+		stat->keys_damaged += damage_pending(e);
 	}
 }
 
@@ -130,7 +130,7 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->bytes = segment->size;
 	stat->created_unix_ns = segment->header->created_unix_ns;
 	stat->token_base = segment_token(segment, 0);
-	stat->locks = locks_capacity(segment->n_locks);
+	stat->keys = locks_capacity(segment->n_locks);
 	stat->requests = segment->n_requests;
 	stat->owners = segment->n_owners;
 	count_locks(segment, stat);
@@ -141,7 +141,7 @@ static void fill_stat(const struct lockshm *segment, struct lockshm_stat *stat)
 	stat->timeouts = events(segment, COUNT_TIMEOUTS);
 	stat->tries_failed = events(segment, COUNT_TRIES_FAILED);
 	stat->deadlocks = load_relaxed(&segment->header->deadlocks);
-	stat->refused_locks = refused(segment, LOCKSHM_TABLE_LOCKS);
+	stat->refused_keys = refused(segment, LOCKSHM_TABLE_KEYS);
 	stat->refused_requests = refused(segment, LOCKSHM_TABLE_REQUESTS);
 	stat->refused_owners = refused(segment, LOCKSHM_TABLE_OWNERS);
 	stat->refused_tickets = refused(segment, LOCKSHM_TABLE_TICKETS);

@@ -289,7 +289,7 @@ static unsigned marks_in_window(const struct lockshm *s, uint32_t window)
 static int full(struct lockshm *s, const struct identity *id, struct lockshm_error *error)
 {
 	unsigned marks = marks_in_window(s, table_bucket(s, id->id)) + marks_in_window(s, table_second_bucket(s, id->id));
-	int err = segment_full(s, LOCKSHM_TABLE_LOCKS, error);
+	int err = segment_full(s, LOCKSHM_TABLE_KEYS, error);
 
 	if (!marks || !error)
 		return err;
@@ -297,7 +297,7 @@ static int full(struct lockshm *s, const struct identity *id, struct lockshm_err
 		  "no lock entry for this key: %u of %u are kept by damage marks alone: acknowledge them (lockctl ack %s --all), "
 		  "or create the segment with more keys",
 		  marks, 2 * WINDOW, s->name[0] == '/' ? s->name + 1 : s->name);
-	error->table = LOCKSHM_TABLE_LOCKS;
+	error->table = LOCKSHM_TABLE_KEYS;
 	return err;
 }
 

@@ -106,10 +106,10 @@ static void segment_json(struct json *json, const struct found *found, const cha
 	json_text(json, "permissions", permissions);
 	if (!found->error.code) {
 		json_uint(json, "bytes", found->stat.bytes);
-		json_uint(json, "locks", found->stat.locks);
-		json_uint(json, "locks_known", found->stat.locks_known);
-		json_uint(json, "locks_busy", found->stat.locks_busy);
-		json_uint(json, "locks_damaged", found->stat.locks_damaged);
+		json_uint(json, "keys", found->stat.keys);
+		json_uint(json, "keys_known", found->stat.keys_known);
+		json_uint(json, "keys_busy", found->stat.keys_busy);
+		json_uint(json, "keys_damaged", found->stat.keys_damaged);
 	}
 	json_close(json, '}');
 }
@@ -123,7 +123,7 @@ static void segment_porcelain(const struct found *found)
 		printf("\t-\t-\t-\t-\t-\n");
 	else
 		printf("\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", found->stat.bytes,
-		       found->stat.locks, found->stat.locks_known, found->stat.locks_busy, found->stat.locks_damaged);
+		       found->stat.keys, found->stat.keys_known, found->stat.keys_busy, found->stat.keys_damaged);
 }
 
 static void segment_row(struct table *table, const struct found *found, const char *owner)
@@ -131,7 +131,7 @@ static void segment_row(struct table *table, const struct found *found, const ch
 	bool good = !found->error.code;
 
 	table_add_own(table, visible_line(found->row->segment));
-	table_add_own(table, good ? format_text("%" PRIu32 "/%" PRIu32, found->stat.locks_busy, found->stat.locks) :
+	table_add_own(table, good ? format_text("%" PRIu32 "/%" PRIu32, found->stat.keys_busy, found->stat.keys) :
 				    format_text("-"));
 	table_add_own(table, format_text("%s", owner));
 	table_add_own(table, format_text("%04o", (unsigned)found->row->permissions));
@@ -160,7 +160,7 @@ static void list_segment(struct listing *listing, const struct lockshm_row *row)
 
 static int list_segments(enum format format)
 {
-	static const char *const titles[] = { "SEGMENT", "BUSY/LOCKS", TABLE_MINOR "OWNER", TABLE_MINOR "PERMISSIONS",
+	static const char *const titles[] = { "SEGMENT", "BUSY/KEYS", TABLE_MINOR "OWNER", TABLE_MINOR "PERMISSIONS",
 					      TABLE_MINOR "SIZE", "STATUS" };
 	struct listing listing = { .format = format };
 	struct lockshm_row row = LOCKSHM_ROW_INIT;

@@ -188,7 +188,7 @@ static void size_tables(struct shm_header *h, const struct lockshm_create_option
 	if ((uint64_t)h->n_chunks * h->chunk_size > INDEX_MAX)
 		h->n_chunks--;
 	h->n_requests = h->n_chunks * h->chunk_size;
-	h->n_locks = locks_slots(o->locks);
+	h->n_locks = locks_slots(o->keys);
 	h->n_buckets = h->n_locks / BUCKET_SPAN;
 	h->n_host_leases = o->redis[0] ? o->host_leases : 0;
 	segment_plan(h);

@@ -42,7 +42,7 @@ static int check_servers(const char *text, struct lockshm_error *error)
 }
 
 static const struct option table[] = {
-	{ "keys", LOCKSHM_OPTION_NUMBER, FIELD(locks), 1, LOCKS_MAX, NULL, "keys that have room at once", false },
+	{ "keys", LOCKSHM_OPTION_NUMBER, FIELD(keys), 1, LOCKS_MAX, NULL, "keys that have room at once", false },
 	{ "requests", LOCKSHM_OPTION_NUMBER, FIELD(requests), 1, INDEX_MAX, NULL, "holds plus waits at once", false },
 	{ "owners", LOCKSHM_OPTION_NUMBER, FIELD(owners), 1, OWNERS_MAX, NULL, "threads that take locks at once", false },
 	{ "permissions", LOCKSHM_OPTION_PERMISSIONS, FIELD(permissions), PERMISSIONS_LEAST, 0666, NULL,

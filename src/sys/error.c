@@ -41,7 +41,7 @@ static const struct {
 };
 
 static const char *const table_advice[] = {
-	[LOCKSHM_TABLE_LOCKS] = "lock table full: every place for this key is held, awaited or damaged; release or acknowledge "
+	[LOCKSHM_TABLE_KEYS] = "key table full: every place for this key is held, awaited or damaged; release or acknowledge "
 				"locks, or create the segment with more keys",
 	[LOCKSHM_TABLE_REQUESTS] = "request table full: every record holds, waits or is reserved by another thread; create the "
 				   "segment with more requests",

@@ -34,7 +34,7 @@ SIZED(OUTCOME, lockshm_outcome, report, report);
 SIZED(REPORT, lockshm_report, blocker, blocker);
 SIZED(REQUEST, lockshm_request, max_hold_ns, max_hold_ns);
 SIZED(ROW, lockshm_row, segment, segment);
-SIZED(STAT, lockshm_stat, locks_left, refused_host_leases);
+SIZED(STAT, lockshm_stat, keys_left, refused_host_leases);
 
 /* Frozen: nested by value or elements of an array. */
 _Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_previous) == 96 &&

@@ -170,7 +170,7 @@ START_TEST(a_claimer_is_killed)
 	struct lockshm_create_options options = host_options();
 	unsigned n, i, claimed = 0;
 
-	options.locks = 16;
+	options.keys = 16;
 	options.requests = 64;
 	options.host_leases = LEASES;
 	host_make(0, &options);

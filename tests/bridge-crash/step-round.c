@@ -234,7 +234,7 @@ static void make_hosts(const struct step *op)
 	options.redis_retain_ns = op->retains ? LOCKSHM_MS(200) : options.redis_retain_ns;
 	/* So that most rounds have a record without a key; and lost keys are kept. */
 	options.host_leases = 64;
-	options.locks = 2048;
+	options.keys = 2048;
 	host_make(1, &options);
 	if (op->proxy) {
 		proxies[0] = proxy_start(redis, false);

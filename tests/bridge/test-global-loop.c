@@ -162,7 +162,7 @@ START_TEST(many_keys_at_once)
 	int i;
 
 	options.host_leases = 128;
-	options.locks = 512;
+	options.keys = 512;
 	host_make(0, &options);
 	host_make(1, &options);
 	b = on_host(1);

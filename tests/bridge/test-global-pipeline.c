@@ -355,7 +355,7 @@ START_TEST(many_keys_of_a_silent_server)
 	snprintf(uris, sizeof(uris), "%s,%s", silent->uri, redis->uri);
 	strcpy(options.redis, uris);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
-	options.host_leases = options.requests = options.locks = 2 * MANY;
+	options.host_leases = options.requests = options.keys = 2 * MANY;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(20);
 	host_make(0, &options);
 	own[0] = on_host(0);

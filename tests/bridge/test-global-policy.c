@@ -215,7 +215,7 @@ START_TEST(many_get_the_result)
 
 	options.redis_wait = 1;
 	/* More than enough: a key does not fit in every record, and a thread keeps some requests of its own. */
-	options.host_leases = options.locks = 4096;
+	options.host_leases = options.keys = 4096;
 	options.owners = 512;
 	options.requests = 65536;
 	host_make(0, &options);

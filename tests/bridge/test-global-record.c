@@ -380,7 +380,7 @@ START_TEST(as_many_keys_as_leases)
 	own_server();
 	strcpy(options.redis, redis->uri);
 	options.host_leases = (uint32_t)n;
-	options.requests = options.locks = 2 * (uint32_t)n;
+	options.requests = options.keys = 2 * (uint32_t)n;
 	options.redis_ttl_ns = LOCKSHM_SECONDS(10);
 	options.redis_policy = LOCKSHM_REDIS_WAIT;
 	host_make(0, &options);

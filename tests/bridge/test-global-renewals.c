@@ -28,7 +28,7 @@ static void hold_all_at(const char *uri, int64_t ttl_ns)
 	strcpy(options.redis, uri);
 	options.host_leases = 128;
 	options.redis_ttl_ns = ttl_ns;
-	options.locks = 256;
+	options.keys = 256;
 	host_make(0, &options);
 	host_make(1, &options);
 	q.flags = LOCKSHM_GLOBAL;

@@ -40,7 +40,7 @@ static void host_with_long_leases(void)
 
 	options.redis_ttl_ns = LOCKSHM_SECONDS(60);
 	options.host_leases = 64;
-	options.locks = 512;
+	options.keys = 512;
 	host_make(0, &options);
 }
 

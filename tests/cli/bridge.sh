@@ -80,7 +80,7 @@ expect 0 lockctl ls "$seg" --porcelain --internal
 grep -q "^holder$(printf '\t')%00lockshm%20bridge$(printf '\t')" "$dir/stdout" || fail "the election is not listed"
 expect 0 lockctl ls "$seg" --json
 grep -q lockshm "$dir/stdout" && fail "the election is in the JSON"
-equal "locks" "$(stat_of locks_known) $(stat_of locks_busy)" "0 0"
+equal "locks" "$(stat_of keys_known) $(stat_of keys_busy)" "0 0"
 expect 0 lockctl ls --porcelain
 grep -q "^/$seg$(printf '\t').*$(printf '\t0\t0\t0')\$" "$dir/stdout" || fail "locks of the segment"
 

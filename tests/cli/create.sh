@@ -40,7 +40,7 @@ says stderr "lockctl: create /$seg: "
 says stderr "exists"
 says stderr "--or-open"
 expect 0 lockctl create "/$seg" --keys 64 --or-open
-[ "$(stat_of locks)" -gt 64 ] || fail "--or-open changed the segment"
+[ "$(stat_of keys)" -gt 64 ] || fail "--or-open changed the segment"
 
 expect 0 lockctl rm "/$seg"
 silent stdout
@@ -49,7 +49,7 @@ expect 1 lockctl rm "$seg"
 # The mode holds whatever the umask is.
 (umask 0077 && lockctl create "$seg" --permissions 660 --keys 100 --requests 128 --owners 8) || fail "create"
 equal mode "$(segment_column 5)" 0660
-equal locks "$(stat_of locks)" 128
+equal keys "$(stat_of keys)" 128
 equal requests "$(stat_of requests)" 128
 equal owners "$(stat_of owners)" 8
 expect 0 lockctl rm "$seg"

@@ -169,7 +169,7 @@ holder=$pid
 eventually test -s "$dir/token"
 token=$(cat "$dir/token")
 expect 0 lockctl show "$seg" key
-grep -Eq "^  $(keeper "$holder") \(.*\) +exclusive +[0-9]+ +$token " "$dir/stdout" || fail "show lacks the command's token, $token"
+grep -Eq "^  $(keeper "$holder") \(.*\) +exclusive +$token " "$dir/stdout" || fail "show lacks the command's token, $token"
 expect 1 lockctl release "$seg" key --token $((token + 1))
 expect 0 lockctl release "$seg" key --token "$token"
 ended "$holder" 4

@@ -111,9 +111,9 @@ shape '(.key | length == 63) and .key_cut and .key_len == 65'
 
 json ls
 shape ".segments | map(select(.name == \"/$seg\")) | length == 1"
-shape ".segments[] | select(.name == \"/$seg\") | .status == \"OK\" and .reason == null and .mode == \"0600\""
-shape ".segments[] | select(.name == \"/$seg\") | .uid == $(id -u) and .bytes > 0 and .locks == 128"
+shape ".segments[] | select(.name == \"/$seg\") | .status == \"OK\" and .reason == null and .permissions == \"0600\""
+shape ".segments[] | select(.name == \"/$seg\") | .uid == $(id -u) and .bytes > 0 and .keys == 128"
 json stat "$seg"
-shape ".segment == \"/$seg\" and .locks == 128 and .requests == 96 and .owners == 8 and .acquires > 0"
+shape ".segment == \"/$seg\" and .keys == 128 and .requests == 96 and .owners == 8 and .acquires > 0"
 
 [ -n "$jq" ] || skip "jq is not installed: validity was checked, the shape was not"

@@ -276,7 +276,7 @@ ended "$pid" 143
 expect 0 lockctl ls --porcelain
 matches "/$seg OK $(id -u) $number 0600 $number $number $number 0 0"
 expect 0 lockctl ls
-says stdout BUSY/LOCKS
+says stdout BUSY/KEYS
 grep -Eq "^/$seg +0/$number +$(id -un) +0600 .* ok$" "$dir/stdout" || fail "row of the segment"
 
 # Output that cannot be written is a failure.

@@ -56,7 +56,7 @@ says stdout "damage   an earlier holder died inside: pid $keeper 'victim', "
 says stdout "lockctl ack clears the mark"
 expect 0 lockctl ls "$seg"
 says stdout OWNER_DIED
-equal damaged "$(lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }')" 1
+equal damaged "$(lockctl stat "$seg" | awk '$1 == "keys_damaged" { print $2 }')" 1
 
 expect 0 lockctl ack "$seg" key
 says stdout "cleared: an earlier holder died inside: pid $keeper 'victim', "
@@ -74,7 +74,7 @@ damage()
 	kill_lockctl
 	expect 0 lockctl sweep "$seg"
 }
-damaged() { lockctl stat "$seg" | awk '$1 == "locks_damaged" { print $2 }'; }
+damaged() { lockctl stat "$seg" | awk '$1 == "keys_damaged" { print $2 }'; }
 damage key
 start "$LOCKCTL" run "$seg" key -- sleep 100 2>/dev/null
 eventually held key

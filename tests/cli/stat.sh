@@ -11,10 +11,10 @@ equal acquires "$(value acquires)" 0
 expect 0 lockctl run "$seg" one -- true
 expect 0 lockctl run "$seg" two -- true
 equal acquires "$(value acquires)" 2
-equal locks_busy "$(value locks_busy)" 0
+equal keys_busy "$(value keys_busy)" 0
 start "$LOCKCTL" run "$seg" one -- sleep 100
 eventually held one
-equal locks_busy "$(value locks_busy)" 1
+equal keys_busy "$(value keys_busy)" 1
 expect 3 lockctl run "$seg" one -w 20ms -- true
 equal timeouts "$(value timeouts)" 1
 expect 3 lockctl run "$seg" one -w 0 -- true
@@ -60,10 +60,10 @@ awk -v segments="$1" '
 expect 0 lockctl stat "$seg" --openmetrics
 valid 1
 says stdout "lockshm_acquires_total{segment=\"/$seg\"} 3"
-says stdout "lockshm_locks_busy{segment=\"/$seg\"} 1"
+says stdout "lockshm_keys_busy{segment=\"/$seg\"} 1"
 says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 1"
 says stdout "lockshm_tries_failed_total{segment=\"/$seg\"} 1"
-says stdout "lockshm_locks_left{segment=\"/$seg\"} 0"
+says stdout "lockshm_keys_left{segment=\"/$seg\"} 0"
 says stdout "lockshm_longest_queue{segment=\"/$seg\"} 0"
 grep -Eq "^lockshm_oldest_hold_seconds\{segment=\"/$seg\"\} [0-9]+\.[0-9]{9}$" "$dir/stdout" || fail "age of the oldest hold"
 
@@ -92,7 +92,7 @@ grep -Eq "^oldest_wait +[0-9.]+ (us|ms|s|min) +" "$dir/stdout" || fail "oldest_w
 ! grep -Eq "_ns|[0-9]{10}" "$dir/stdout" || [ "$(grep -E "_ns|[0-9]{10}" "$dir/stdout" | cut -d ' ' -f 1)" = token_base ] ||
 	fail "nanoseconds"
 # More keys than there is room for are explained where both are shown.
-grep -Eq "^locks_known .* half as many again as there is room for" "$dir/stdout" || fail "locks_known"
+grep -Eq "^keys_known .* half as many again as there is room for" "$dir/stdout" || fail "keys_known"
 for waiter in $queue; do
 	kill -TERM "$waiter"
 	ended "$waiter" 143
@@ -104,7 +104,7 @@ pid=$holder
 expect 0 lockctl create "$seg.b" --keys 128 --requests 64 --owners 4
 expect 0 lockctl stat --openmetrics "$seg" "/$seg.b"
 valid 2
-says stdout "lockshm_locks_capacity{segment=\"/$seg.b\"} 128"
+says stdout "lockshm_keys_capacity{segment=\"/$seg.b\"} 128"
 lockctl stat --openmetrics >"$dir/stdout" 2>/dev/null
 says stdout "lockshm_timeouts_total{segment=\"/$seg\"} 3"
 says stdout "lockshm_acquires_total{segment=\"/$seg.b\"} 0"
@@ -130,7 +130,7 @@ for n in 1 2; do
 	lockctl stat "$seg.c" --json | grep -q "\"refused_owners\": $n," || fail "refusal $n is not counted"
 	lockctl stat "$seg.c" | grep -Eq "^refused_owners +$n +" || fail "refusal $n is not shown"
 	lockctl stat --openmetrics "$seg.c" | grep -Fqx "lockshm_refused_owners_total{segment=\"/$seg.c\"} $n" || fail "no metric"
-	lockctl stat "$seg.c" --json | grep -q '"refused_locks": 0, "refused_requests": 0,' || fail "counted elsewhere"
+	lockctl stat "$seg.c" --json | grep -q '"refused_keys": 0, "refused_requests": 0,' || fail "counted elsewhere"
 done
 kill -TERM "$pid"
 ended "$pid" 143
@@ -138,8 +138,8 @@ expect 0 lockctl verify "$seg.c"
 expect 0 lockctl rm "$seg.c"
 pid=$holder
 kill_lockctl
-equal "locks_busy, the holder is dead" "$(value locks_busy)" 0
-equal locks_left "$(value locks_left)" 1
+equal "keys_busy, the holder is dead" "$(value keys_busy)" 0
+equal keys_left "$(value keys_left)" 1
 equal "oldest_hold_ns, the holder is dead" "$(value oldest_hold_ns)" 0
 expect 0 lockctl sweep "$seg"
-equal "locks_left after sweep" "$(value locks_left)" 0
+equal "keys_left after sweep" "$(value keys_left)" 0

@@ -527,9 +527,9 @@ static void check_leaks(void)
 	lockshm_sweep(locks, NULL);
 	if (lockshm_stat(locks, &stat) < 0)
 		fail("stat failed");
-	if (stat.locks_busy || stat.locks_left || stat.requests_used || stat.owners_used > 1)
+	if (stat.keys_busy || stat.keys_left || stat.requests_used || stat.owners_used > 1)
 		fail("left in use: %" PRIu32 " locks, %" PRIu32 " requests, %" PRIu32 " owners",
-		     stat.locks_busy + (uint32_t)stat.locks_left, stat.requests_used, stat.owners_used);
+		     stat.keys_busy + (uint32_t)stat.keys_left, stat.requests_used, stat.owners_used);
 }
 
 static void report(const struct monitor *m)
@@ -553,7 +553,7 @@ static void set_up(void)
 	struct lockshm_stat stat = LOCKSHM_STAT_INIT;
 
 	snprintf(segment_name, sizeof(segment_name), "/chaos-counter.%d", (int)getpid());
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 4096;
 	options.owners = 256;
 	if (lockshm_create(&locks, segment_name, &options, &error) < 0)

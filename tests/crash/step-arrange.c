@@ -137,7 +137,7 @@ void table_is_full_of_idle(struct scene *s)
 	unsigned i;
 
 	(void)s;
-	for (i = 0; stat_now().locks_known < seg->n_locks; i++) {
+	for (i = 0; stat_now().keys_known < seg->n_locks; i++) {
 		snprintf(key, sizeof(key), "idle-%u", i);
 		ck_code(take(&hold, key, X), 0);
 		ck_code(lockshm_release(&hold, 0), 0);
@@ -151,7 +151,7 @@ void table_is_full_of_cooled_down(struct scene *s)
 	char key[32];
 	unsigned i, n = 0;
 
-	for (i = 0; i < 1000 && stat_now().locks_busy < seg->n_locks; i++) {
+	for (i = 0; i < 1000 && stat_now().keys_busy < seg->n_locks; i++) {
 		snprintf(key, sizeof(key), "cooled-%u-%u", s->round, i);
 		n += take(&holds[n], key, X) == 0;
 	}

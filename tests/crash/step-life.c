@@ -26,7 +26,7 @@ static struct lockshm_create_options small(unsigned flags)
 {
 	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
 
-	o.locks = 64;
+	o.keys = 64;
 	o.requests = 16;
 	o.owners = 4;
 	o.flags = flags;

@@ -307,9 +307,9 @@ void scene_check_leaks(const struct scene *s)
 	ck_assert_msg(now.owners_used == s->before.owners_used, "point %u: %u owner slots are used, not %u", s->point,
 		      now.owners_used, s->before.owners_used);
 	ck_assert_msg(now.owners_dead == 0, "point %u: %u owners are dead", s->point, now.owners_dead);
-	ck_assert_msg(s->kind != SCENE_PLAIN || now.locks_damaged == 0, "point %u: marks of plain keys", s->point);
-	ck_assert_msg(now.locks_busy + now.locks_left == 0, "point %u: %u locks are busy, %u left", s->point,
-		      now.locks_busy, (unsigned)now.locks_left);
+	ck_assert_msg(s->kind != SCENE_PLAIN || now.keys_damaged == 0, "point %u: marks of plain keys", s->point);
+	ck_assert_msg(now.keys_busy + now.keys_left == 0, "point %u: %u locks are busy, %u left", s->point,
+		      now.keys_busy, (unsigned)now.keys_left);
 	verify_clean();
 }
 

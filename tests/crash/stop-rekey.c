@@ -125,13 +125,13 @@ static unsigned stop_at(const struct step_op *op, struct scene *s, unsigned poin
 		return c.points;
 	step_stop(&c);
 	*turned += turn_over(&hold, s->key, marked);
-	marks = (unsigned)stat_now().locks_damaged;
+	marks = (unsigned)stat_now().keys_damaged;
 	robust = robust_keys();
 	step_continue(&c);
 	ck_assert_msg(await(victim_ended, &c), "%s: point %u: does not end", op->name, point);
 	ck_assert_msg(s->result->code == 0, "%s: point %u: %s", op->name, point, outcome_name(s->result->code));
 	if (marked)
-		ck_assert_msg(stat_now().locks_damaged == marks, "%s: point %u: another key's mark is acknowledged",
+		ck_assert_msg(stat_now().keys_damaged == marks, "%s: point %u: another key's mark is acknowledged",
 			      op->name, point);
 	else
 		ck_assert_msg(robust_keys() <= robust + (entry_of(s->key) != ENTRY_NONE),

@@ -298,7 +298,7 @@ START_TEST(wait_that_fails_leaves_no_mark)
 	ck_code(agent_end(waiter), LOCKSHM_CANCELLED);
 	ck_code(agent_release(holder), 0);
 	ck_code(agent_try(waiter, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	verify_clean();
 }
 END_TEST

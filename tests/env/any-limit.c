@@ -35,7 +35,7 @@ static int create(const char *name)
 	int code;
 
 	snprintf(other, sizeof(other), "%s-made", name);
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 8;
 	code = lockshm_create(NULL, other, &options, NULL);
 	return code ? code : lockshm_destroy(other, NULL);

@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		env_broken("mmap");
-	options.locks = 64;
+	options.keys = 64;
 	options.owners = crowd + 8;
 	options.requests = 4 * options.owners;
 	env_create(&options);

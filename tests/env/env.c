@@ -125,7 +125,7 @@ void env_create(const struct lockshm_create_options *options)
 	if (env_segment)
 		lockshm_close(env_segment);
 	unlink(path);
-	small.locks = 64;
+	small.keys = 64;
 	small.requests = 256;
 	small.owners = 32;
 	code = lockshm_create(&env_segment, env_name, options ? options : &small, &error);
@@ -199,9 +199,9 @@ void env_nothing_left(uint32_t owners)
 
 	CHECK_CODE(lockshm_sweep(env_segment, NULL), 0);
 	CHECK_CODE(lockshm_stat(env_segment, &stat), 0);
-	if (stat.locks_busy || stat.locks_left || stat.requests_used || stat.owners_dead || stat.owners_used > owners)
+	if (stat.keys_busy || stat.keys_left || stat.requests_used || stat.owners_dead || stat.owners_used > owners)
 		env_fail(__FILE__, __LINE__, "left: %u locks, %u requests, %u owners, %u dead ones",
-			 stat.locks_busy + (unsigned)stat.locks_left,
+			 stat.keys_busy + (unsigned)stat.keys_left,
 			 stat.requests_used, stat.owners_used, stat.owners_dead);
 	env_verify();
 }

@@ -72,14 +72,14 @@ static void hold_many(uint64_t n)
 	CHECK(holds != NULL);
 	for (i = 0; i < n; i++)
 		CHECK_CODE(take(i, &holds[i], &longest), 0);
-	CHECK(stat_now().locks_busy == n);
+	CHECK(stat_now().keys_busy == n);
 	EACH_ROW(row, code, env_segment, LOCKSHM_LIST_BUSY, NULL, 0)
 		seen += row.request.state == 0 && row.holders == 1 && row.key_len == 8;
 	CHECK_CODE(code, 0);
 	CHECK(seen == n);
 	for (i = 0; i < n; i++)
 		CHECK_CODE(lockshm_release(&holds[i], 0), 0);
-	CHECK(stat_now().locks_busy == 0);
+	CHECK(stat_now().keys_busy == 0);
 	free(holds);
 	printf("%llu keys held at once by one thread: %.0f ns each\n", (unsigned long long)n,
 	       (double)(env_now() - begun) / (double)n);
@@ -94,16 +94,16 @@ int main(int argc, char **argv)
 	tokens = calloc(2 * keys, sizeof(*tokens));
 	if (!tokens || keys < 1000)
 		env_broken("KEYS");
-	options.locks = (uint32_t)keys;
+	options.keys = (uint32_t)keys;
 	options.requests = (uint32_t)held + 1000;
 	options.owners = 16;
 	env_create(&options);
 	pass(0, keys, "new keys");
 	stat = stat_now();
-	printf("%llu keys known of %u, %.1f MiB\n", (unsigned long long)stat.locks_known, stat.locks,
+	printf("%llu keys known of %u, %.1f MiB\n", (unsigned long long)stat.keys_known, stat.keys,
 	       (double)stat.bytes / 1048576);
 	/* The windows of some keys fill before the table does. */
-	CHECK(stat.locks_known > keys - keys / 100);
+	CHECK(stat.keys_known > keys - keys / 100);
 	pass(0, keys, "the same again");
 	hold_many(held);
 	env_verify();

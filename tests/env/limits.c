@@ -237,7 +237,7 @@ static void processes(void)
 		printf("not root: RLIMIT_NPROC is not tried\n");
 		return;
 	}
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 16;
 	options.permissions = 0666;
 	env_create(&options);

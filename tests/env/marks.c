@@ -78,7 +78,7 @@ static void plain_keys_leave_nothing(unsigned workers)
 	for (i = 0; i < workers; i++)
 		CHECK_CODE(let_die("plain", i, 0, &pid), 0);
 	CHECK(lockshm_sweep(env_segment, NULL) >= 0);
-	CHECK(stat_now().locks_damaged == 0 && stat_now().locks_busy == 0);
+	CHECK(stat_now().keys_damaged == 0 && stat_now().keys_busy == 0);
 	env_nothing_left(1);
 }
 
@@ -153,12 +153,12 @@ static void robust_keys_keep_their_marks(void)
 	size_t cleared = 0;
 
 	known = see_all(pids, n);
-	CHECK(stat_now().locks_damaged == n);
+	CHECK(stat_now().keys_damaged == n);
 	CHECK(known > 0);
 	table_is_full();
 	CHECK_CODE(clear_all_marks(env_segment, &cleared), 0);
 	CHECK(cleared == n);
-	CHECK(stat_now().locks_damaged == 0);
+	CHECK(stat_now().keys_damaged == 0);
 	/* Other marks of the same keys, most of which are where they were. */
 	CHECK(fill(pids, LOCKS / 2) == LOCKS / 2);
 	(void)see_all(pids, LOCKS / 2);
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	unsigned workers = argc > 1 ? (unsigned)atoi(argv[1]) : env_emulated() ? 300 : 3000;
 
-	options.locks = LOCKS;
+	options.keys = LOCKS;
 	options.requests = 256;
 	options.owners = 64;
 	env_create(&options);

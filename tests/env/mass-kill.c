@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 	calls = &tokens[KEYS];
 	if (env_emulated())
 		processes = 6;
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 1024;
 	options.owners = 4 * processes; /* with service threads, and the dead of two rounds */
 	env_create(&options);

@@ -29,7 +29,7 @@ static void make_another(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 16;
 	CHECK_CODE(lockshm_create(NULL, env_name, &options, NULL), 0);
 }

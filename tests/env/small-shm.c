@@ -27,7 +27,7 @@ static int create(uint32_t locks)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
 	memset(&error, 0, sizeof(error));
-	options.locks = locks;
+	options.keys = locks;
 	options.requests = 64;
 	options.owners = 16;
 	return lockshm_create(&env_segment, NAME, &options, &error);

@@ -56,7 +56,7 @@ static int my_create(const struct command *c, struct answer *answer)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 64;
 	options.owners = 16;
 	options.permissions = (mode_t)c->mode;

@@ -40,7 +40,7 @@ static void of_root_for_a_group(void)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct subject *alice, *bob, *mallory;
 
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 16;
 	options.permissions = 0660;
 	options.group = GROUP;
@@ -73,7 +73,7 @@ static void removal_by_the_group(void)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 	struct subject *alice, *bob;
 
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 16;
 	options.permissions = 0660;
 	options.group = GROUP;
@@ -102,7 +102,7 @@ static void readable_by_all(void)
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 16;
 	options.permissions = 0644;
 	env_create(&options);

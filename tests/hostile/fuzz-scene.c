@@ -260,7 +260,7 @@ static void make_segment(void)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
 	snprintf(name, sizeof(name), "/lockshm-fuzz-scene-%d", (int)getpid());
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 64;
 	options.owners = 16;
 	if (lockshm_create(&segment, name, &options, NULL) != 0)

@@ -394,7 +394,7 @@ static unsigned char *make_segment(size_t *size)
 	unsigned char *map;
 	int fd;
 
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 64;
 	options.owners = 16;
 	if (lockshm_create(NULL, name, &options, &error) != 0) {

@@ -197,7 +197,7 @@ START_TEST(keys_are_any_bytes)
 		ck_code(take_bytes(&holds[i], keys[i].bytes, keys[i].len), 0);
 	for (i = 0; i < 7; i++)
 		ck_code(lockshm_release(&holds[i], 0), 0);
-	ck_assert_uint_eq(stat_now().locks_known, 7);
+	ck_assert_uint_eq(stat_now().keys_known, 7);
 }
 END_TEST
 

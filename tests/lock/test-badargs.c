@@ -220,7 +220,7 @@ START_TEST(acquire_with_a_wrong_field)
 	request.report = NULL;
 	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_NOT_HELD);
-	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().keys_known, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(acquire_many_with_a_wrong_field)
 	}
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, holds), requests[_i].code);
 	names(&report.error, requests[_i].code, requests[_i].word);
-	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().keys_known, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 }
 END_TEST
@@ -440,7 +440,7 @@ START_TEST(number_of_many_keys)
 	keys[1].mode = 17;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 2, holds), LOCKSHM_INVALID);
 	names(&report.error, LOCKSHM_INVALID, "mode");
-	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().keys_known, 0);
 }
 END_TEST
 
@@ -602,7 +602,7 @@ START_TEST(hold_of_a_closed_handle_is_no_hold_of_the_next_one)
 	lockshm_t *s, *old;
 	int i;
 
-	options.locks = options.requests = options.owners = 64;
+	options.keys = options.requests = options.owners = 64;
 	ck_code(lockshm_create(NULL, names_of[0], &options, NULL), 0);
 	ck_code(lockshm_create(NULL, names_of[1], &options, NULL), 0);
 	for (i = 0; i < 12; i++) {

@@ -44,7 +44,7 @@ static uint32_t add_key(struct participant *self)
 	int code = table_insert(self, &id, key, &i, &error);
 
 	if (code == LOCKSHM_FULL) {
-		ck_assert_int_eq(error.table, LOCKSHM_TABLE_LOCKS);
+		ck_assert_int_eq(error.table, LOCKSHM_TABLE_KEYS);
 		return ENTRY_NONE;
 	}
 	ck_code(code, 0);
@@ -86,7 +86,7 @@ START_TEST(as_many_keys_fit_as_were_asked_for)
 	ck_assert_ptr_nonnull(at);
 	state = locks;
 	segment_with(locks, 64, 2);
-	ck_assert_uint_ge(stat_now().locks, locks);
+	ck_assert_uint_ge(stat_now().keys, locks);
 	ck_code(participant_get(seg, &self, NULL), 0);
 	for (round = 0; round < sizes[_i].rounds; round++)
 		full += !one_round(self, at, locks, (uint64_t)locks * sizes[_i].swaps);

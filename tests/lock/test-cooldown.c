@@ -96,9 +96,9 @@ START_TEST(cooldown_that_has_ended_counts_as_nothing)
 	token = h->answer.token;
 	ck_code(release_with(h, LOCKSHM_SECONDS(60)), 0);
 	stat = stat_now();
-	ck_assert_uint_eq(stat.locks_busy, 1);
+	ck_assert_uint_eq(stat.keys_busy, 1);
 	ck_assert_uint_eq(stat.requests_used, 1);
-	ck_assert_uint_eq(stat.locks_left, 0);
+	ck_assert_uint_eq(stat.keys_left, 0);
 	ck_code(lockshm_end_hold(seg, "k", 1, token), 0);
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	record = nth_from_tail(entry_of("k"), 0);
@@ -107,8 +107,8 @@ START_TEST(cooldown_that_has_ended_counts_as_nothing)
 		agent_kill(h);
 	pass(now_ns() + LOCKSHM_MS(5));
 	stat = stat_now();
-	ck_assert_uint_eq(stat.locks_busy, 0);
-	ck_assert_uint_eq(stat.locks_left, 0);
+	ck_assert_uint_eq(stat.keys_busy, 0);
+	ck_assert_uint_eq(stat.keys_left, 0);
 	ck_assert_uint_eq(stat.requests_used, 0);
 	EACH_ROW(row, code, seg, LOCKSHM_LIST_BUSY, NULL, 0)
 		ck_abort_msg("it is listed");

@@ -51,7 +51,7 @@ static void check_nothing_left(uint32_t others)
 	(void)await(swept, &owners);
 	stat = stat_now();
 	ck_assert_uint_eq(stat.requests_used, 0);
-	ck_assert_uint_eq(stat.locks_busy + stat.locks_left, 0);
+	ck_assert_uint_eq(stat.keys_busy + stat.keys_left, 0);
 	ck_assert_uint_eq(stat.owners_dead, 0);
 	ck_assert_uint_eq(stat.owners_used, owners);
 	verify_clean();
@@ -583,7 +583,7 @@ START_TEST(two_hundred_deaths_leak_nothing)
 	ck_assert_uint_eq(stat.requests_used, 0);
 	ck_assert_uint_eq(stat.requests_reserved, 0);
 	ck_assert_uint_eq(stat.owners_used, 1); /* the sweeper takes part itself */
-	ck_assert_uint_eq(stat.locks_known, 2);
+	ck_assert_uint_eq(stat.keys_known, 2);
 	ck_assert_uint_eq(stat.recovered, 200);
 	verify_clean();
 }

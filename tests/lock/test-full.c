@@ -52,7 +52,7 @@ static void check_report(const struct lockshm_report *report, int table, const c
 static void check_refused(int table, uint64_t n)
 {
 	struct lockshm_stat stat = stat_now();
-	uint64_t refused[] = { stat.refused_locks, stat.refused_requests, stat.refused_owners, stat.refused_tickets,
+	uint64_t refused[] = { stat.refused_keys, stat.refused_requests, stat.refused_owners, stat.refused_tickets,
 			       stat.refused_host_leases };
 	int i;
 
@@ -67,8 +67,8 @@ START_TEST(lock_table_full_refuses_and_evicts_nothing)
 
 	segment_with(64, 2048, 4);
 	n = fill(&report);
-	check_report(&report, LOCKSHM_TABLE_LOCKS, "lock");
-	check_refused(LOCKSHM_TABLE_LOCKS, 1);
+	check_report(&report, LOCKSHM_TABLE_KEYS, "key");
+	check_refused(LOCKSHM_TABLE_KEYS, 1);
 	ck_assert_ptr_nonnull(strstr(report.error.message, "place"));
 	ck_assert_uint_le(n, seg->n_locks);
 	ck_assert_uint_ge(n, 64);
@@ -296,7 +296,7 @@ START_TEST(many_keys_are_all_given_back_when_one_finds_no_room)
 	ck_code(lockshm_acquire_many(seg, &request, keys, 40, holds), LOCKSHM_FULL);
 	ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_REQUESTS);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	ck_code(lockshm_acquire_many(seg, &request, keys, 8, holds), 0);
 	ck_code(lockshm_release_many(holds, 8), 0);
 }

@@ -100,7 +100,7 @@ START_TEST(unknown_and_idle_locks_are_shown_empty)
 	ck_assert_uint_eq(seen.holders + seen.waiters, 0);
 	ck_assert_int_eq(seen.mode, 0);
 	ck_assert_uint_eq(seen.key_len, 10);
-	ck_assert_uint_eq(stat_now().locks_known, 0); /* inspection creates no entry */
+	ck_assert_uint_eq(stat_now().keys_known, 0); /* inspection creates no entry */
 	ck_code(take(&hold, "idle", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	look("idle", &seen);
@@ -335,9 +335,9 @@ START_TEST(stat_counts_what_happened)
 		LOCKSHM_TIMEOUT);
 	ck_code(agent_acquire(b, "one", LOCKSHM_SHARED), AGENT_BLOCKED);
 	stat = stat_now();
-	ck_assert_uint_eq(stat.locks_known, 1);
-	ck_assert_uint_eq(stat.locks_busy, 1);
-	ck_assert_uint_eq(stat.locks_damaged, 0);
+	ck_assert_uint_eq(stat.keys_known, 1);
+	ck_assert_uint_eq(stat.keys_busy, 1);
+	ck_assert_uint_eq(stat.keys_damaged, 0);
 	ck_assert_uint_eq(stat.requests_used, 2);
 	ck_assert_uint_ge(stat.requests_reserved, 2);
 	ck_assert_uint_eq(stat.owners_used, 2);
@@ -350,7 +350,7 @@ START_TEST(stat_counts_what_happened)
 	ck_assert_uint_eq(stat.tries_failed, 1);
 	ck_assert_uint_ge(stat.waits, 1);
 	ck_assert_uint_eq(stat.requests_used, 0);
-	ck_assert_uint_eq(stat.locks_known, 1);
+	ck_assert_uint_eq(stat.keys_known, 1);
 	ck_code(agent_call(b, AGENT_CLOSE), 0); /* counts outlive their processes */
 	ck_assert_uint_eq(stat_now().acquires, 2);
 	ck_assert_uint_eq(stat_now().timeouts, 1);
@@ -392,8 +392,8 @@ static void check_busy(unsigned busy, unsigned left)
 {
 	struct lockshm_stat stat = stat_now();
 
-	ck_assert_uint_eq(stat.locks_busy, busy);
-	ck_assert_uint_eq(stat.locks_left, left);
+	ck_assert_uint_eq(stat.keys_busy, busy);
+	ck_assert_uint_eq(stat.keys_left, left);
 }
 
 START_TEST(stat_tells_the_locks_of_the_living_from_those_of_the_dead)
@@ -497,14 +497,14 @@ START_TEST(an_id_names_a_key_that_is_cut)
 	ck_code(agent_call(agents[1], AGENT_CHECK), 0);
 	/* Of the marks that both leave, only that of the id is cleared. */
 	ck_code(lockshm_end_hold_of(seg, ids.ids[1], agents[1]->answer.token), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 2);
+	ck_assert_uint_eq(stat_now().keys_damaged, 2);
 	ck_code(lockshm_acknowledge_of(seg, ids.ids[1], token_of_mark(keys[1]) + 1), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_acknowledge_of(seg, ids.ids[1] + 1, token_of_mark(keys[1])), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_acknowledge_of(seg, ids.ids[1], token_of_mark(keys[1])), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 1);
+	ck_assert_uint_eq(stat_now().keys_damaged, 1);
 	ck_assert_uint_eq(token_of_mark(keys[1]), 0);
 	ck_code(lockshm_acknowledge_of(seg, ids.ids[0], token_of_mark(keys[0])), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	verify_clean();
 }
 END_TEST
@@ -619,8 +619,8 @@ START_TEST(sweep_gives_back_what_the_dead_left)
 	ck_assert_uint_eq(freed, 0);
 	ck_assert_uint_eq(stat_now().owners_dead, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 2);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 2);
 	ck_assert_uint_eq(stat_now().recovered, 6);
 	verify_clean();
 }

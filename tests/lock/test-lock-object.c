@@ -36,7 +36,7 @@ START_TEST(object_and_bytes_are_one_lock)
 		ck_code(lockshm_trylock(l, seg), LOCKSHM_BUSY);
 		ck_code(lockshm_release(&other, 0), 0);
 	}
-	ck_assert_uint_eq(stat_now().locks_known, 1);
+	ck_assert_uint_eq(stat_now().keys_known, 1);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	verify_clean();
 }

@@ -46,7 +46,7 @@ START_TEST(all_keys_are_held_and_released)
 	ck_code(lockshm_release_many(holds, 3), 0);
 	for (i = 0; i < 3; i++)
 		ck_code(lockshm_check(&holds[i], NULL), LOCKSHM_NOT_HELD);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 }
 END_TEST
 
@@ -63,7 +63,7 @@ START_TEST(one_refused_key_means_none_is_held)
 	ck_code(lockshm_acquire_many(seg, &request, keys, 4, holds), LOCKSHM_BUSY);
 	for (i = 0; i < 4; i++)
 		ck_code(lockshm_check(&holds[i], NULL), LOCKSHM_NOT_HELD);
-	ck_assert_uint_eq(stat_now().locks_busy, 1);
+	ck_assert_uint_eq(stat_now().keys_busy, 1);
 	ck_assert_uint_eq(stat_now().requests_used, 1);
 	request.timeout_ns = LOCKSHM_MS(20);
 	ck_code(lockshm_acquire_many(seg, &request, keys, 4, holds), LOCKSHM_TIMEOUT);
@@ -191,9 +191,9 @@ START_TEST(largest_number_of_keys)
 		keys[i] = key_of(names[i], 0);
 	}
 	ck_code(lockshm_acquire_many(seg, &request, keys, LOCKSHM_MANY_MAX, holds), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, LOCKSHM_MANY_MAX);
+	ck_assert_uint_eq(stat_now().keys_busy, LOCKSHM_MANY_MAX);
 	ck_code(lockshm_release_many(holds, LOCKSHM_MANY_MAX), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 }
 END_TEST
 
@@ -206,7 +206,7 @@ START_TEST(key_held_by_the_caller_is_refused_and_nothing_kept)
 	ck_code(take(&mine, "mine", LOCKSHM_EXCLUSIVE), 0);
 	request.timeout_ns = PATIENCE;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, holds), LOCKSHM_DEADLOCK);
-	ck_assert_uint_eq(stat_now().locks_busy, 1);
+	ck_assert_uint_eq(stat_now().keys_busy, 1);
 	ck_code(lockshm_check(&mine, NULL), 0);
 }
 END_TEST

@@ -96,7 +96,7 @@ END_TEST
 START_TEST(a_line_is_name_and_value)
 {
 	ck_code(set("keys=77", NULL), 0);
-	ck_assert_uint_eq(options.locks, 77);
+	ck_assert_uint_eq(options.keys, 77);
 	ck_code(set("redis_prefix=a=b", NULL), 0);
 	ck_assert_str_eq(options.redis_prefix, "a=b");
 	ck_code(set("redis_prefix=", NULL), 0);
@@ -162,7 +162,7 @@ static void create_refused(const char *message)
 
 START_TEST(create_checks_by_the_same_table)
 {
-	options.locks = 0;
+	options.keys = 0;
 	create_refused("keys is 0, must be 1..11184810");
 	options.permissions = 0777;
 	create_refused("permissions is 0777, must be 0600 plus bits of 0066");

@@ -84,7 +84,7 @@ START_TEST(a_holder_of_a_plain_key_leaves_no_mark)
 	ck_code(plain(h, "k", X), 0);
 	agent_kill(h);
 	ck_code(robust_status("k", X), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_assert_uint_eq(stat_now().recovered, 1);
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(shared_holders_leave_none_however_they_end)
 	ck_code(agent_try(behind, "k", S), 0);
 	ck_code(agent_release(behind), 0);
 	ck_code(robust_status("k", X), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 }
 END_TEST
 
@@ -193,7 +193,7 @@ START_TEST(a_request_that_was_never_inside_leaves_none)
 	ck_code(agent_end(w), 0);
 	ck_code(agent_release(w), 0);
 	ck_code(robust_status("k", X), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	verify_clean();
 }
 END_TEST
@@ -256,7 +256,7 @@ START_TEST(of_several_keys_none_is_entered_before_the_last_is_granted)
 	wait_for_one_of_two("two");
 	ck_code(robust_status("one", X), 0);
 	ck_code(robust_status("two", X), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	verify_clean();
 }
 END_TEST
@@ -480,7 +480,7 @@ START_TEST(a_robust_acquire_is_told_until_it_is_acknowledged)
 	ck_code(lockshm_acknowledge(&hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(robust_status("k", X), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 }
 END_TEST
 
@@ -556,8 +556,8 @@ START_TEST(killed_workers_on_plain_keys_leave_the_table_empty)
 		agent_kill(h);
 	}
 	ck_code(lockshm_sweep(seg, NULL), 0);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 	verify_clean();
 }
@@ -588,7 +588,7 @@ START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 	segment_with(42, 256, 8); /* 64 places */
 	n = leave_marks(200);
 	ck_assert_uint_lt(n, 200);
-	ck_assert_uint_eq(stat_now().locks_damaged, n);
+	ck_assert_uint_eq(stat_now().keys_damaged, n);
 	count_marks(counts);
 	ck_assert_uint_eq(counts[0], n);
 	ck_assert_uint_gt(counts[1], 32);
@@ -605,7 +605,7 @@ START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 	}
 	if (n <= 2000) {
 		ck_code(report.error.code, LOCKSHM_FULL);
-		ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_LOCKS);
+		ck_assert_int_eq(report.error.table, LOCKSHM_TABLE_KEYS);
 		ck_assert_ptr_nonnull(strstr(report.error.message, "lockctl ack"));
 	}
 	ck_code(clear_marks(seg, LOCKSHM_LIST_BUSY, "job/1", 5, 0, &cleared), 0);
@@ -614,7 +614,7 @@ START_TEST(a_table_full_of_marks_says_so_and_is_emptied)
 	ck_assert_uint_eq(cleared, 1);
 	ck_code(clear_all_marks(seg, &cleared), 0);
 	ck_assert_uint_eq(cleared, counts[0] - 12);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_code(take(&hold, "another", X), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	verify_clean();

@@ -48,7 +48,7 @@ static int create_it(unsigned flags, struct lockshm_error *error)
 {
 	struct lockshm_create_options o = LOCKSHM_CREATE_INIT;
 
-	o.locks = 64;
+	o.keys = 64;
 	o.requests = 16;
 	o.owners = 4;
 	o.flags = flags;

@@ -29,7 +29,7 @@ START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
 	struct stat st;
 	mode_t old = umask(_i ? 0777 : 0);
 
-	options.locks = 100;
+	options.keys = 100;
 	options.requests = 77;
 	options.owners = 5;
 	options.permissions = 0660;
@@ -37,8 +37,8 @@ START_TEST(create_makes_what_was_asked_for_whatever_the_umask)
 	ck_code(lockshm_create(&s, name, &options, NULL), 0);
 	umask(old);
 	ck_code(lockshm_stat(s, &stat), 0);
-	ck_assert_uint_ge(stat.locks, 100);
-	ck_assert_uint_eq(stat.locks % 64, 0);
+	ck_assert_uint_ge(stat.keys, 100);
+	ck_assert_uint_eq(stat.keys % 64, 0);
 	ck_assert_uint_ge(stat.requests, 77);
 	ck_assert_uint_eq(stat.owners, 5);
 	ck_assert_uint_ge(stat.token_base, UINT64_C(1) << 52);
@@ -98,10 +98,10 @@ START_TEST(create_existing_is_refused_or_opened)
 	ck_assert_ptr_null(s);
 	ck_assert_msg(strstr(error.message, seg_name), "%s", error.message);
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	options.locks = 64000;
+	options.keys = 64000;
 	ck_code(lockshm_create(&s, seg_name, &options, &error), 0);
 	ck_code(lockshm_stat(s, &stat), 0);
-	ck_assert_uint_eq(stat.locks, 256); /* the old one, as it was */
+	ck_assert_uint_eq(stat.keys, 256); /* the old one, as it was */
 	ck_code(lockshm_close(s), 0);
 	ck_code(lockshm_create(NULL, other_name("new"), &options, &error), 0);
 	ck_code(lockshm_destroy(other_name("new"), NULL), 0);
@@ -160,7 +160,7 @@ START_TEST(options_are_checked)
 	const char *name = other_name("bad");
 	struct lockshm_error error;
 
-	options.locks = cases[_i].locks;
+	options.keys = cases[_i].locks;
 	options.requests = cases[_i].requests;
 	options.owners = cases[_i].owners;
 	options.permissions = cases[_i].mode;
@@ -309,7 +309,7 @@ static void create_or_open_and_look(uint64_t old_created, int gate)
 	char go;
 
 	options.flags = LOCKSHM_CREATE_OR_OPEN;
-	options.locks = options.requests = options.owners = 64;
+	options.keys = options.requests = options.owners = 64;
 	if (read(gate, &go, 1) != 1 || lockshm_create(&s, seg_name, &options, NULL) != 0 || lockshm_stat(s, &stat) != 0)
 		_exit(1);
 	if (read(gate, &go, 1) != 1) /* all others have finished, too */
@@ -362,7 +362,7 @@ static int create_without_room(void)
 		return 1;
 	if (access("/dev/shm/full", F_OK) == 0)
 		return 2;
-	options.locks = options.requests = 64; /* nothing was kept: a small one fits */
+	options.keys = options.requests = 64; /* nothing was kept: a small one fits */
 	options.owners = 8;
 	if (lockshm_create(NULL, "full", &options, &error) != 0)
 		return 3;

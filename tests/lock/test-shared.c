@@ -76,7 +76,7 @@ START_TEST(last_release_frees_the_lock)
 	ck_code(agent_release(b), 0);
 	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);
 }
 END_TEST
@@ -150,7 +150,7 @@ START_TEST(readers_leave_in_any_order_and_leave_nothing)
 		ck_code(at % 2 ? agent_do(other, c) : lockshm_release(&holds[at], 0), 0);
 		ck_assert_uint_eq(stat_now().requests_used, MANY - 1 - i);
 	}
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	verify_clean();
 }
 END_TEST

@@ -29,7 +29,7 @@ START_TEST(request_of_a_wrong_size)
 	ck_code(lockshm_acquire(seg, &request, &hold), LOCKSHM_INVALID);
 	ck_code(lockshm_acquire_many(seg, &request, &key, 1, &hold), LOCKSHM_INVALID);
 	ck_assert_mem_eq(&report, &before, sizeof(report));
-	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().keys_known, 0);
 }
 END_TEST
 
@@ -60,7 +60,7 @@ START_TEST(output_of_a_wrong_size)
 	ck_assert_mem_eq(&report, &report_before, sizeof(report));
 	ck_assert_mem_eq(&stat, &stat_before, sizeof(stat));
 	ck_assert_mem_eq(&bridge, &bridge_before, sizeof(bridge));
-	ck_assert_uint_eq(stat_now().locks_known, 0);
+	ck_assert_uint_eq(stat_now().keys_known, 0);
 }
 END_TEST
 

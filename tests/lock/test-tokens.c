@@ -75,7 +75,7 @@ START_TEST(tokens_rise_when_the_key_is_forgotten_and_comes_back)
 			token_of(key, LOCKSHM_EXCLUSIVE);
 		}
 	}
-	ck_assert_uint_le(stat_now().locks_known, 64);
+	ck_assert_uint_le(stat_now().keys_known, 64);
 	verify_clean();
 }
 END_TEST

@@ -366,7 +366,7 @@ START_TEST(its_entry_is_another_keys)
 	ck_code(take_for(&h, "k", X, LOCKSHM_SECONDS(60)), 0);
 	memcpy(&saved, &h, sizeof(h));
 	ck_code(lockshm_release(&h, 0), 0);
-	for (i = 0; i < 4 * (int)stat.locks; i++) {
+	for (i = 0; i < 4 * (int)stat.keys; i++) {
 		snprintf(key, sizeof(key), "key %d", i);
 		ck_code(take_for(&other, key, X, LOCKSHM_SECONDS(60)), 0);
 		trample_says_not_held(memcpy(&h, &saved, sizeof(h)), true);

@@ -105,7 +105,7 @@ struct lockshm_create_options host_options(void)
 {
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 512;
 	options.owners = 64;
 	strcpy(options.redis, redis->uri);

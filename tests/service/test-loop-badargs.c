@@ -323,7 +323,7 @@ START_TEST(nothing_of_the_request_is_used_after_the_call)
 		ck_assert_uint_eq(seen.holders, 1);
 		ck_assert_str_eq(seen.requests[0].tag, "backup");
 	}
-	ck_assert_uint_eq(stat_now().locks_busy, 1);
+	ck_assert_uint_eq(stat_now().keys_busy, 1);
 	ck_code(lockshm_release(&hold, 0), 0);
 	verify_clean();
 }

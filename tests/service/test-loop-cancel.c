@@ -600,7 +600,7 @@ START_TEST(cancelled_and_its_record_used_again)
 	ck_code(lockshm_renew(&t[1].hold, LOCKSHM_MS(20)), 0);
 	usleep(60000);
 	ck_outcome(loop, &t[0], LOCKSHM_CANCELLED);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	agent_cont(b);
 	ck_code(agent_end(b), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_code(task_release(&t[1]), LOCKSHM_LOST);

@@ -79,7 +79,7 @@ START_TEST(killed_with_a_hundred_waits)
 	if (_i == 1)
 		process_kill(child);
 	ck_code(agent_end(b), 0); /* agents are robust: no mark */
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_code(agent_release(b), 0);
 	ck_code(lockshm_sweep(seg, NULL), 0);
 	ck_assert_uint_eq(stat_now().requests_used, 0);

@@ -108,7 +108,7 @@ START_TEST(another_waiter_gets_it)
 	ck_code(task_end(loop, &t[0]), 0);
 	ck_assert_uint_gt(lockshm_token(&t[0].hold), b->answer.token);
 	ck_assert_int_eq(t[0].outcomes, 1);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_assert_int_ge(task_release(&t[0]), 0);
 	verify_clean();
 }
@@ -208,7 +208,7 @@ START_TEST(no_mark_is_left_by_it)
 	ck_code(agent_acquire(b, "k", X), AGENT_BLOCKED);
 	ck_code(agent_release(a), 0);
 	ck_code(agent_end(b), 0); /* not LOCKSHM_TOOK_OVER_EXPIRED */
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_code(agent_release(b), 0);
 	ck_code(task_end(loop, &t[0]), 0);
 	ck_assert_int_eq(t[0].report.previous.status, 0);

@@ -75,7 +75,7 @@ START_TEST(what_waits_and_what_was_granted_is_released)
 	ck_code(agent_end(b), 0);
 	ck_code(task_release(&t[0]), LOCKSHM_NOT_HELD);
 	ck_code(task_release(&t[1]), LOCKSHM_NOT_HELD);
-	ck_assert_uint_eq(stat_now().locks_damaged, 0);
+	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	verify_clean();
 }
 END_TEST

@@ -154,7 +154,7 @@ START_TEST(all_free)
 	ck_code(lockshm_loop_cancel(loop, m[0].holds), LOCKSHM_NOT_HELD);
 	ck_code(batch_release(&m[0]), 0);
 	none_held(&m[0]);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	loop_idle(loop);
 	verify_clean();
 }
@@ -182,7 +182,7 @@ START_TEST(one_is_not_free)
 	ck_code(agent_try(a, "a", S), LOCKSHM_BUSY);
 	ck_code(agent_try(a, "d", S), LOCKSHM_BUSY);
 	ck_code(batch_release(&m[0]), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	verify_clean();
 }
 END_TEST
@@ -227,7 +227,7 @@ START_TEST(as_many_as_possible)
 	ck_code(batch_end(loop, &m[0]), 0);
 	all_held(&m[0]);
 	ck_code(batch_release(&m[0]), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	verify_clean();
 }
 END_TEST
@@ -254,7 +254,7 @@ START_TEST(duplicates_count_once)
 	ck_code(lockshm_check(&m[0].holds[2], NULL), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_check(&m[0].holds[3], NULL), LOCKSHM_NOT_HELD);
 	ck_code(batch_release(&m[0]), 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 }
 END_TEST
 
@@ -303,7 +303,7 @@ START_TEST(a_time_out)
 	ck_assert_int_eq(m[0].report.blocker.pid, a->pid);
 	ck_assert_int_ge(m[0].report.waited_ns, LOCKSHM_MS(40));
 	ck_assert_uint_eq(stat_now().requests_used, 1);
-	ck_assert_uint_eq(stat_now().locks_busy, 1);
+	ck_assert_uint_eq(stat_now().keys_busy, 1);
 	loop_idle(loop);
 	verify_clean();
 }

@@ -700,7 +700,7 @@ START_TEST(each_wait_has_one_end)
 		ck_queue(key_name(i), 0, 0);
 	}
 	ck_assert_uint_eq(stat_now().requests_used, 0);
-	ck_assert_uint_eq(stat_now().locks_busy, 0);
+	ck_assert_uint_eq(stat_now().keys_busy, 0);
 	verify_clean();
 }
 END_TEST

@@ -68,7 +68,7 @@ void soak_options(struct lockshm_create_options *out, const struct soak_config *
 	static const struct lockshm_create_options defaults = LOCKSHM_CREATE_INIT;
 
 	*out = defaults;
-	out->locks = config->locks;
+	out->keys = config->locks;
 	out->requests = config->requests;
 	out->owners = config->owners;
 	out->flags = LOCKSHM_CREATE_OR_OPEN;

@@ -148,7 +148,7 @@ void driver_look(struct soak_driver *d)
 		look_from_outside(d);
 		expect(d, "list of segments", 0, is_listed(d));
 	}
-	if (stat.owners_used > stat.owners || stat.requests_used > stat.requests || stat.locks_busy > stat.locks_known)
+	if (stat.owners_used > stat.owners || stat.requests_used > stat.requests || stat.keys_busy > stat.keys_known)
 		soak_problem(d, "inspect", "more in use than there is");
 	code = lockshm_current(d->segment);
 	expect(d, "current", code, code == 0);
@@ -359,8 +359,8 @@ static void acknowledge_all(struct soak_driver *d)
 	d->cleared += cleared;
 	code = lockshm_stat(d->segment, &stat);
 	expect(d, "stat", code, code == 0);
-	if (stat.locks_damaged)
-		soak_problem(d, "leak", "%" PRIu32 " locks have a mark though all were acknowledged", stat.locks_damaged);
+	if (stat.keys_damaged)
+		soak_problem(d, "leak", "%" PRIu32 " locks have a mark though all were acknowledged", stat.keys_damaged);
 }
 
 /* ---------------------------------------------------------------- leaks */
@@ -423,10 +423,10 @@ void driver_look_for_leaks(struct soak_driver *d)
 		take_key(d, n);
 	code = lockshm_stat(d->segment, &stat);
 	expect(d, "stat", code, code == 0);
-	if (stat.locks_busy || stat.locks_left || stat.locks_damaged || stat.requests_used || stat.owners_used > 1 || stat.owners_dead)
+	if (stat.keys_busy || stat.keys_left || stat.keys_damaged || stat.requests_used || stat.owners_used > 1 || stat.owners_dead)
 		soak_problem(d, "leak",
 			     "left: %" PRIu32 " locks in use, %" PRIu32 " marked, %" PRIu32 " requests, %" PRIu32
 			     " owners",
-			     stat.locks_busy + (uint32_t)stat.locks_left, stat.locks_damaged, stat.requests_used, stat.owners_used);
+			     stat.keys_busy + (uint32_t)stat.keys_left, stat.keys_damaged, stat.requests_used, stat.owners_used);
 	driver_verify(d);
 }

@@ -170,7 +170,7 @@ static void set_up(uint64_t seed)
 	int i;
 
 	snprintf(segment_name, sizeof(segment_name), "/threads-as-processes.%d", (int)getpid());
-	options.locks = 64;
+	options.keys = 64;
 	options.requests = 1024;
 	options.owners = 64 + CROWD;
 	if (lockshm_create(&locks, segment_name, &options, &error) < 0)
@@ -240,9 +240,9 @@ static void check_books(void)
 		fail("lockshm_verify() found something at the end");
 	end_the_last_cooldown();
 	lockshm_sweep(locks, NULL);
-	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.locks_busy || stat.locks_left || stat.owners_used > 2)
+	if (lockshm_stat(locks, &stat) < 0 || stat.requests_used || stat.keys_busy || stat.keys_left || stat.owners_used > 2)
 		fail("left in use: %" PRIu32 " requests, %" PRIu32 " locks, %" PRIu32 " owners (2: me and the service thread)",
-		     stat.requests_used, stat.locks_busy + (uint32_t)stat.locks_left, stat.owners_used);
+		     stat.requests_used, stat.keys_busy + (uint32_t)stat.keys_left, stat.owners_used);
 	for (i = 0; i < DEEDS; i++)
 		printf("%s%s %" PRIu64, i ? ", " : "", deed_names[i], atomic_load(&deeds[i]));
 	putchar('\n');

@@ -121,7 +121,7 @@ void segment_with(uint32_t locks, uint32_t requests, uint32_t owners)
 	struct lockshm_create_options options = LOCKSHM_CREATE_INIT;
 
 	unmake();
-	options.locks = locks;
+	options.keys = locks;
 	options.requests = requests;
 	options.owners = owners;
 	make(&options);

@@ -53,7 +53,7 @@ int act_create(struct lockshm_error *error)
 	char name[160];
 
 	snprintf(name, sizeof(name), "%s-made", seg_name);
-	options.locks = options.requests = 64;
+	options.keys = options.requests = 64;
 	options.owners = 8;
 	return lockshm_create(&handle, name, &options, error);
 }

@@ -347,7 +347,7 @@ static void expect_nothing_left(void)
 	CALLS_EXPECT(stat.owners_used == 0, (int)stat.owners_used);
 	CALLS_EXPECT(stat.requests_used == 0, (int)stat.requests_used);
 	CALLS_EXPECT(stat.requests_reserved == 0, (int)stat.requests_reserved);
-	CALLS_EXPECT(stat.locks_busy == 0 && stat.locks_damaged == 0, (int)stat.locks_busy);
+	CALLS_EXPECT(stat.keys_busy == 0 && stat.keys_damaged == 0, (int)stat.keys_busy);
 	code = lockshm_verify(looker, put_problem, NULL, NULL);
 	CALLS_EXPECT(code == 0, code);
 	code = lockshm_close(looker);

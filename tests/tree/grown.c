@@ -67,7 +67,7 @@ static void create_with(lockshm_t **segment)
 	struct lockshm_error error;
 
 	PREPARE(o, (struct lockshm_create_options)LOCKSHM_CREATE_INIT);
-	o.s.locks = o.s.requests = o.s.owners = 64;
+	o.s.keys = o.s.requests = o.s.owners = 64;
 	strcpy(o.s.redis, "redis://127.0.0.1:1");
 	o.s.size = 8;
 	CHECK(lockshm_create(segment, name, &o.s, &error) == LOCKSHM_INVALID && strstr(error.message, "options.size"));
@@ -159,7 +159,7 @@ static void stat_with(lockshm_t *segment)
 	memset(&stat.s.grown, CANARY, sizeof(stat.s.grown));
 	memset(&bridge.s.grown, CANARY, sizeof(bridge.s.grown));
 #endif
-	CHECK(lockshm_stat(segment, &stat.s) == 0 && stat.s.size == sizeof(stat.s) && stat.s.locks >= 64);
+	CHECK(lockshm_stat(segment, &stat.s) == 0 && stat.s.size == sizeof(stat.s) && stat.s.keys >= 64);
 	CHECK(lockshm_bridge_stat(segment, &bridge.s) == 0 && bridge.s.size == sizeof(bridge.s) && bridge.s.pid == 0);
 #ifdef GROWN
 	CHECK(stat.s.grown == 0 && bridge.s.grown == 0);

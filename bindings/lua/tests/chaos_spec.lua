@@ -92,7 +92,7 @@ describe(ROUNDS .. " rounds of four workers", function()
 		end
 		server:await_free("chaos")
 		local stat = segment.stat(server:segment())
-		assert.equal(0, stat.locks_busy)
+		assert.equal(0, stat.keys_busy)
 		assert.is_true(segment.verify(server:segment()))
 		print(("# %d deaths, %d holds reaped, %d grants after a wait"):format(deaths, stat.recovered, stat.waits))
 	end)

@@ -117,7 +117,7 @@ describe(LOCKS .. " locks", function()
 		assert.is_true(after.descriptors <= before.descriptors, "descriptors grew")
 		worker:run "collectgarbage() collectgarbage()"
 		assert.is_true(segment.stat(server:segment()).requests_used <= used, "records grew")
-		assert.equal(0, segment.stat(server:segment()).locks_busy)
+		assert.equal(0, segment.stat(server:segment()).keys_busy)
 		assert.is_true(segment.verify(server:segment()))
 	end)
 end)

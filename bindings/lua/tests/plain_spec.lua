@@ -46,7 +46,7 @@ describe("without nginx", function()
 
 	it("one name is one locks object, with the capacities asked for", function()
 		assert.equal(locks, lockshm.open(name))
-		assert.is_true(segment.stat(name).locks < 16384)
+		assert.is_true(segment.stat(name).keys < 16384)
 	end)
 
 	it("a hold has its key, a token of digits and its remaining time", function()

@@ -103,7 +103,7 @@ def test_capacities_count_for_a_new_segment_only(locks):
     name = f"{locks.name}-new"
     try:
         made = lockshm.open(name).stat()
-        assert (made["locks"], made["requests"], made["owners"]) == (16384, 16384, 1024)
+        assert (made["keys"], made["requests"], made["owners"]) == (16384, 16384, 1024)
         assert lockshm.open(name, keys=99, requests=99, owners=99).stat()["requests"] == 16384
         lockshm.destroy(name)
         assert lockshm.open(name, requests=99).stat()["requests"] == 99

@@ -280,10 +280,10 @@ def test_a_removed_segment(locks):
 def test_full_table():
     with lockshm.testing.private(keys=8, requests=4096) as small:
         held = [small.exclusive(str(number)) for number in range(4096)]
-        with pytest.raises(lockshm.Full, match="locks") as full:
+        with pytest.raises(lockshm.Full, match="keys") as full:
             for lock in held:
                 lock.acquire()
-        assert full.value.table == "locks"
+        assert full.value.table == "keys"
         for lock in held:
             if lock.held:
                 lock.release()

@@ -9,7 +9,7 @@ import lockshm.testing
 
 def test_private_segments_are_apart_and_are_removed():
     with lockshm.testing.private() as one, lockshm.testing.private(keys=64) as two:
-        assert one.name != two.name and two.stat()["locks"] < one.stat()["locks"]
+        assert one.name != two.name and two.stat()["keys"] < one.stat()["keys"]
         with one.exclusive("report"):
             assert not two.locked("report")
         lockshm.open(one.name, create=False)

@@ -9,7 +9,7 @@ lockshm_t *open_locks(gid_t group)
 	struct lockshm_error error;
 	lockshm_t *segment;
 
-	options.locks = 100000;
+	options.keys = 100000;
 	options.permissions = 0660;
 	options.group = group;
 	options.flags = LOCKSHM_CREATE_OR_OPEN;

@@ -284,8 +284,8 @@ static PyObject *segment_stat(Segment *self, PyObject *Py_UNUSED(unused))
 	code = lockshm_stat(self->handle, &s);
 	if (code < 0)
 		return fail_code(self->state, code, NULL, self->name);
-	return Py_BuildValue("{sIsIsIsIsIsIsIsIsKsKsKsKsKsKsKsK}", "locks", s.locks, "locks_busy", s.locks_busy,
-			     "locks_damaged", s.locks_damaged, "requests", s.requests, "requests_used", s.requests_used,
+	return Py_BuildValue("{sIsIsIsIsIsIsIsIsKsKsKsKsKsKsKsK}", "keys", s.keys, "keys_busy", s.keys_busy,
+			     "keys_damaged", s.keys_damaged, "requests", s.requests, "requests_used", s.requests_used,
 			     "owners", s.owners, "owners_used", s.owners_used, "owners_dead", s.owners_dead, "acquires",
 			     (unsigned long long)s.acquires, "waits", (unsigned long long)s.waits, "timeouts",
 			     (unsigned long long)s.timeouts, "tries_failed", (unsigned long long)s.tries_failed, "lost",

@@ -17,7 +17,7 @@ Key = Union[str, bytes]
 
 _STATES = {2: "waiting", 3: "holding", 4: "cooling", 5: "bargeable"}
 _MODES = {2: "shared", 3: "exclusive"}
-_TABLES = {1: "locks", 2: "requests", 3: "owners", 4: "tickets", 5: "host_leases"}
+_TABLES = {1: "keys", 2: "requests", 3: "owners", 4: "tickets", 5: "host_leases"}
 _FOREVER_NS = 2**63 - 1
 
 
@@ -116,7 +116,7 @@ class Lost(Error):
 
 
 class Full(Error):
-    """A table of the segment is full; ``table`` is "locks", "requests", "owners" or "host_leases".
+    """A table of the segment is full; ``table`` is "keys", "requests", "owners" or "host_leases".
 
     open() with greater capacities counts for a new segment only: see open() for how to remove this one.
     """

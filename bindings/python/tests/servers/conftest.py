@@ -39,7 +39,7 @@ def unchecked_locks(monkeypatch):
 def locks(unchecked_locks):
     """At the end no lock is held, awaited or cooling, and the segment is sound."""
     yield unchecked_locks
-    await_true(lambda: unchecked_locks.stat()["locks_busy"] == 0, "no lock is held or awaited")
+    await_true(lambda: unchecked_locks.stat()["keys_busy"] == 0, "no lock is held or awaited")
     lockctl = os.environ.get("LOCKCTL")
     if lockctl:
         subprocess.run([lockctl, "verify", unchecked_locks.name], check=True, stdout=subprocess.DEVNULL)

@@ -139,4 +139,4 @@ def test_ten_thousand_waits_of_one_process(directory, gate, capsys, monkeypatch)
                 lines = process.lines(f"{n} waits")
         with capsys.disabled():
             print("".join(f"\n{n} waits{line}" for line in lines))
-        await_true(lambda: locks.stat()["locks_busy"] == 0, "nothing is left")
+        await_true(lambda: locks.stat()["keys_busy"] == 0, "nothing is left")

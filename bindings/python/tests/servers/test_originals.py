@@ -269,7 +269,7 @@ def clients(locks, redis_socket):
     yield theirs, our_redis.Redis(locks)
     theirs.flushall()
     theirs.close()
-    await_true(lambda: end_all() or locks.stat()["locks_busy"] == 0, "no call waits")
+    await_true(lambda: end_all() or locks.stat()["keys_busy"] == 0, "no call waits")
 
 
 def end_all():

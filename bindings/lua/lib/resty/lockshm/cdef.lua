@@ -34,7 +34,7 @@ enum lockshm_mode {
 };
 enum lockshm_table {
     LOCKSHM_TABLE_NONE = 0,
-    LOCKSHM_TABLE_LOCKS = 1,
+    LOCKSHM_TABLE_KEYS = 1,
     LOCKSHM_TABLE_REQUESTS = 2,
     LOCKSHM_TABLE_OWNERS = 3,
     LOCKSHM_TABLE_TICKETS = 4,
@@ -128,7 +128,7 @@ enum lockshm_redis_policy {
 };
 struct lockshm_create_options {
     size_t size;
-    uint32_t locks;
+    uint32_t keys;
     uint32_t requests;
     uint32_t owners;
     unsigned int permissions;
@@ -278,10 +278,10 @@ struct lockshm_stat {
     uint64_t bytes;
     uint64_t created_unix_ns;
     uint64_t token_base;
-    uint32_t locks;
-    uint32_t locks_known;
-    uint32_t locks_busy;
-    uint32_t locks_damaged;
+    uint32_t keys;
+    uint32_t keys_known;
+    uint32_t keys_busy;
+    uint32_t keys_damaged;
     uint32_t requests, requests_reserved, requests_used;
     uint32_t owners, owners_used, owners_dead;
     uint64_t acquires;
@@ -292,8 +292,8 @@ struct lockshm_stat {
     uint64_t recovered;
     uint64_t expired;
     uint64_t tries_failed;
-    uint64_t locks_left;
-    uint64_t refused_locks;
+    uint64_t keys_left;
+    uint64_t refused_keys;
     uint64_t refused_requests;
     uint64_t refused_owners;
     uint64_t refused_tickets;
@@ -344,12 +344,12 @@ M.layout = {
     ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
-    ["struct lockshm_create_options"] = { 1576, { size = 0, locks = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis_policy = 40, host_leases = 44, redis_ttl_ns = 48, redis_retain_ns = 56, redis_gap_ns = 64, redis_wait = 72, reserved = 76, redis = 80, redis_prefix = 1192, global_keys = 1320, } },
+    ["struct lockshm_create_options"] = { 1576, { size = 0, keys = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis_policy = 40, host_leases = 44, redis_ttl_ns = 48, redis_retain_ns = 56, redis_gap_ns = 64, redis_wait = 72, reserved = 76, redis = 80, redis_prefix = 1192, global_keys = 1320, } },
     ["struct lockshm_option"] = { 136, { size = 0, name = 8, help = 16, kind = 24, of_redis = 28, initial = 32, range = 72, } },
     ["struct lockshm_outcome"] = { 40, { size = 0, status = 8, hold = 16, user = 24, report = 32, } },
     ["struct lockshm_host_lease"] = { 384, { state = 0, mode = 4, remaining_ns = 8, blocked_ns = 16, next_token = 24, local_grants = 32, other_hosts_waiting = 40, why_age_ns = 48, value = 56, why = 96, reserved = 352, } },
     ["struct lockshm_row"] = { 952, { size = 0, key_len = 8, key_shown = 16, key = 24, id = 88, holders = 96, waiters = 100, known = 104, mode = 108, global = 112, alive = 116, request = 120, damage = 240, lease = 336, start_time = 720, exact = 728, uid = 732, gid = 736, permissions = 740, segment = 744, } },
-    ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, locks = 32, locks_known = 36, locks_busy = 40, locks_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, locks_left = 136, refused_locks = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_host_leases = 176, } },
+    ["struct lockshm_stat"] = { 184, { size = 0, bytes = 8, created_unix_ns = 16, token_base = 24, keys = 32, keys_known = 36, keys_busy = 40, keys_damaged = 44, requests = 48, requests_reserved = 52, requests_used = 56, owners = 60, owners_used = 64, owners_dead = 68, acquires = 72, waits = 80, timeouts = 88, deadlocks = 96, lost = 104, recovered = 112, expired = 120, tries_failed = 128, keys_left = 136, refused_keys = 144, refused_requests = 152, refused_owners = 160, refused_tickets = 168, refused_host_leases = 176, } },
     ["struct lockshm_bridge_stat"] = { 1640, { size = 0, servers = 8, prefix = 1120, host = 1248, policy = 1272, quorum = 1276, ttl_ns = 1280, retain_ns = 1288, gap_ns = 1296, wait = 1304, pid = 1308, tid = 1312, host_leases = 1316, host_leases_known = 1320, host_leases_held = 1324, acquired = 1328, renewed = 1336, released = 1344, lost = 1352, commands = 1360, errors = 1368, grants = 1376, global_keys = 1384, } },
 }
 
