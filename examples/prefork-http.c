@@ -106,7 +106,7 @@ static void send_all(int fd, const char *data, size_t len)
 /* Status and report of the lock, as header lines. */
 static size_t grant_lines(const struct grant *grant, char *out, size_t size)
 {
-	const struct lockshm_previous *previous = &grant->report.previous;
+	const struct lockshm_damage *damage = &grant->report.damage;
 	size_t len;
 
 	if (grant->granted_ns == 0)
@@ -115,8 +115,8 @@ static size_t grant_lines(const struct grant *grant, char *out, size_t size)
 			       lockshm_code_name(grant->code), (unsigned long long)grant->report.token,
 			       (long long)(grant->report.waited_ns / 1000), (long long)grant->granted_ns);
 	if (grant->code > 0)
-		len += (size_t)snprintf(out + len, size - len, "Previous: pid %d token %llu\r\n", (int)previous->pid,
-					(unsigned long long)previous->token);
+		len += (size_t)snprintf(out + len, size - len, "Previous: pid %d token %llu\r\n", (int)damage->pid,
+					(unsigned long long)damage->token);
 	return len;
 }
 

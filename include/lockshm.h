@@ -82,7 +82,7 @@
  *     LOCKSHM_INVALID.
  *   - Output (report, outcome, option, row, stat, bridge_stat): nothing but size has to be set, once; the initialiser
  *     does it.  The calls keep size, and store 0 into fields unknown to the library.
- *   - Frozen: key, error, previous, blocker and host_lease have no size and grow into their reserved words only; those of
+ *   - Frozen: key, error, damage, blocker and host_lease have no size and grow into their reserved words only; those of
  *     a key have to be 0, the others are 0.
  *  A size below that of version 0.1 or above 4,096 is LOCKSHM_INVALID; nothing else of such a struct is read or
  *  written.
@@ -268,7 +268,7 @@ typedef struct lockshm_canceller {
 #define LOCKSHM_CANCELLER_INIT { { 0 } }
 
 /** A damage mark: the exclusive holder of a robust key (LOCKSHM_ROBUST) that ended without a release.  Frozen. */
-struct lockshm_previous {
+struct lockshm_damage {
 	int status;      /**< LOCKSHM_OWNER_DIED, LOCKSHM_TOOK_OVER_EXPIRED, or 0 for no mark */
 	int32_t pid;     /**< as seen in its own pid namespace; 0 = not known: there is room for one mark with details for
 			  *   each 32 locks, and at least 64 */
@@ -304,8 +304,8 @@ struct lockshm_blocker {
  * Details of one acquire, also of a failed or refused one.  Optional out parameter.  It costs next to nothing where the
  * key is free, so one call with a report is all that is needed.  Only size has to be set, as LOCKSHM_REPORT_INIT does.
  *
- * Each call sets the times, token, previous.status, error.code, the other numbers of the error, the first byte of its
- * message, and blocker.state.  The rest of previous is valid if previous.status is not 0, the rest of the message up to
+ * Each call sets the times, token, damage.status, error.code, the other numbers of the error, the first byte of its
+ * message, and blocker.state.  The rest of damage is valid if damage.status is not 0, the rest of the message up to
  * its NUL, and the rest of blocker if blocker.state is not 0; else it may be left over from an earlier call.
  */
 struct lockshm_report {
@@ -313,7 +313,7 @@ struct lockshm_report {
 	int64_t waited_ns;  /**< wall time between the call and its end; 0 if the key was free at once */
 	int64_t slept_ns;   /**< part of it spent asleep; non-zero = another request was in the way */
 	uint64_t token;     /**< token of the hold; 0 when there is none */
-	struct lockshm_previous previous; /**< the damage mark of the key, also for a plain request; status 0 = none */
+	struct lockshm_damage damage; /**< the damage mark of the key, also for a plain request; status 0 = none */
 	struct lockshm_error error; /**< code 0 and an empty message unless the call failed; with LOCKSHM_DEADLOCK the
 				     *   message lists the cycle */
 	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY; else state 0 */
@@ -660,7 +660,7 @@ int lockshm_current(lockshm_t *segment);
  * that acquires is about to return (for lockshm_acquire_many(): when all keys are granted) and ends with the release
  * or the downgrade.  A shared holder leaves no mark.  Every robust acquire of the key returns the mark's status until
  * it is acknowledged: by lockshm_acknowledge(), or lockshm_acknowledge_of().  A plain acquire
- * returns 0, and its report and lockshm_previous() have the mark.  A mark keeps its key in the segment.  Without
+ * returns 0, and its report and lockshm_damage() have the mark.  A mark keeps its key in the segment.  Without
  * LOCKSHM_ROBUST, 0 may follow an overrun whose holder still writes: check tokens.
  *
  * A later mark replaces an earlier one, but an overrun none of a death.  A bad end before the key was robust leaves
@@ -682,7 +682,7 @@ int lockshm_current(lockshm_t *segment);
  * one key only, without LOCKSHM_AUTO_RENEW.
  *
  * Return: 0 (held); LOCKSHM_OWNER_DIED (held, and the key has a damage mark; only with LOCKSHM_ROBUST;
- *         request->report->previous names the holder that left it); LOCKSHM_TOOK_OVER_EXPIRED (held, as before);
+ *         request->report->damage names the holder that left it); LOCKSHM_TOOK_OVER_EXPIRED (held, as before);
  *         LOCKSHM_LOCAL_ONLY (held on this host only, because no bridge runs or Redis is out of reach; only with
  *         redis_policy LOCKSHM_REDIS_LOCAL_ONLY in the request).  Not held:
  *         LOCKSHM_TIMEOUT (with what was in the way in request->report->blocker, as with the next); LOCKSHM_BUSY (a
@@ -720,8 +720,8 @@ int lockshm_acquire(lockshm_t *segment, const struct lockshm_request *request, l
  * lock, the call starts over, within its time-out.  The holds are owned by the caller.
  *
  * Return: as lockshm_acquire(); a positive status is the worst of all keys: LOCKSHM_LOCAL_ONLY before
- *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.previous has one damage mark, and
- *         lockshm_previous() that of each hold.  LOCKSHM_TIMEOUT also if leases keep ending before the last key is
+ *         LOCKSHM_OWNER_DIED before LOCKSHM_TOOK_OVER_EXPIRED; report.damage has one damage mark, and
+ *         lockshm_damage() that of each hold.  LOCKSHM_TIMEOUT also if leases keep ending before the last key is
  *         granted.  LOCKSHM_INVALID also for a wrong @n or a hold in use.  On failure none is held.
  * Thread-safe; usable at once in a child after fork().  Restarts after signal handlers.
  * Since: 0.1
@@ -881,9 +881,9 @@ int lockshm_upgrade(lockshm_hold_t *hold) LOCKSHM_MUST_CHECK;
 int lockshm_downgrade(lockshm_hold_t *hold);
 
 /**
- * lockshm_previous - the damage mark of the key of a hold
- * @hold:     held, with or without LOCKSHM_ROBUST
- * @previous: [out] status 0 = no mark
+ * lockshm_damage - the damage mark of the key of a hold
+ * @hold:   held, with or without LOCKSHM_ROBUST
+ * @damage: [out] status 0 = no mark
  *
  * Does not block.  The mark cannot change while the hold lasts, except that it is acknowledged.  With LOCKSHM_GLOBAL a
  * mark in Redis is known once a request of this host was robust: for a plain hold that may be later, or not at all.
@@ -891,19 +891,19 @@ int lockshm_downgrade(lockshm_hold_t *hold);
  * A holder of several keys that dies leaves a mark on each, and the next holder of one of them gets that of this key
  * only.  Where a repair needs the others, release, take all keys by lockshm_acquire_many(), and acknowledge under all.
  *
- * Return: 0; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @previous is
+ * Return: 0; LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew()); LOCKSHM_INVALID (@hold is NULL).  @damage is
  *         zero with a negative code.
  * Thread-safe.
  * Since: 0.1
  */
-int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous);
+int lockshm_damage(const lockshm_hold_t *hold, struct lockshm_damage *damage);
 
 /**
  * lockshm_acknowledge - clear the damage mark of the key of a hold
  * @hold: held, with or without LOCKSHM_ROBUST
  *
  * Call it when what the lock protects is known to be good again.  Does not block.  With LOCKSHM_GLOBAL it clears the
- * mark that lockshm_previous() shows.
+ * mark that lockshm_damage() shows.
  *
  * Return: 0 (also if there is no damage mark); LOCKSHM_LOST; LOCKSHM_NOT_HELD (as for lockshm_renew());
  *         LOCKSHM_INVALID (@hold is NULL).
@@ -1357,7 +1357,7 @@ struct lockshm_row {
 	struct lockshm_blocker request; /**< as a report has it; state 0 = not the row of a request.  Of an owner pid, tid,
 			      *   name, and the ticket of its wait */
 	/* A key, and its requests. */
-	struct lockshm_previous damage; /**< its damage mark; status 0 = none */
+	struct lockshm_damage damage; /**< its damage mark; status 0 = none */
 	struct lockshm_host_lease lease;
 	/* An owner. */
 	uint64_t start_time; /**< of the thread, clock ticks since boot */

@@ -139,16 +139,16 @@ static void do_take(const struct line *line)
 	answer_code(lockshm_acquire(segment, &request, hold_of(line->words[1])));
 }
 
-static void do_previous(const struct line *line)
+static void do_damage(const struct line *line)
 {
-	struct lockshm_previous previous;
-	int code = lockshm_previous(hold_of(line->words[1]), &previous);
+	struct lockshm_damage damage;
+	int code = lockshm_damage(hold_of(line->words[1]), &damage);
 
-	if (code != 0 || !previous.status) {
+	if (code != 0 || !damage.status) {
 		code != 0 ? answer_code(code) : answer("none");
 		return;
 	}
-	fprintf(out, "%s %d\n", previous.status == LOCKSHM_OWNER_DIED ? "died" : "expired", (int)previous.pid);
+	fprintf(out, "%s %d\n", damage.status == LOCKSHM_OWNER_DIED ? "died" : "expired", (int)damage.pid);
 	fflush(out);
 }
 
@@ -264,7 +264,7 @@ static void act(const struct line *line)
 		void (*run)(const struct line *line);
 	} verbs[] = {
 		{ "defaults", 2, do_defaults }, { "destroy", 2, do_destroy }, { "fork", 3, do_fork },	{ "message", 1, do_message },
-		{ "open", 2, do_open },	      { "previous", 2, do_previous }, { "sleep", 2, do_sleep },
+		{ "open", 2, do_open },	      { "damage", 2, do_damage }, { "sleep", 2, do_sleep },
 		{ "take", 3, do_take },	      { "token", 2, do_token },
 	};
 	size_t i;

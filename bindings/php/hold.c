@@ -286,17 +286,17 @@ ZEND_METHOD(Lockshm_Hold, key)
 	RETURN_STR_COPY(THIS_HOLD->key);
 }
 
-ZEND_METHOD(Lockshm_Hold, previous)
+ZEND_METHOD(Lockshm_Hold, damage)
 {
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	int code;
 
 	ZEND_PARSE_PARAMETERS_NONE();
-	code = lockshm_previous(&THIS_HOLD->hold, &previous);
+	code = lockshm_damage(&THIS_HOLD->hold, &damage);
 	if (code < 0)
 		lk_throw_hold(code, THIS_HOLD);
-	else if (previous.status)
-		lk_previous_value(return_value, &previous);
+	else if (damage.status)
+		lk_damage_value(return_value, &damage);
 }
 
 ZEND_METHOD(Lockshm_Hold, acknowledge)

@@ -87,7 +87,7 @@ static void register_classes(void)
 	lk_ce_locks = register_class_Lockshm_Locks();
 	lk_ce_hold = register_class_Lockshm_Hold();
 	lk_ce_holder = register_class_Lockshm_Holder();
-	lk_ce_previous = register_class_Lockshm_Previous();
+	lk_ce_damage = register_class_Lockshm_Damage();
 	lk_ce_exception = register_class_Lockshm_Exception(spl_ce_RuntimeException);
 	lk_ce_timeout = register_class_Lockshm_TimeoutException(lk_ce_exception);
 	lk_ce_busy = register_class_Lockshm_BusyException(lk_ce_timeout);

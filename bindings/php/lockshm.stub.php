@@ -51,7 +51,7 @@ namespace Lockshm {
          * @param bool $outlive if it is not released the key stays closed until the lease would have ended, also after
          *                      the request; not renewed; not if the process is killed.  With $lease null: until the end
          *                      that renew() gave it, and not after a fatal error
-         * @param bool $robust previous() reports a writer that died inside or overran its lease
+         * @param bool $robust damage() reports a writer that died inside or overran its lease
          * @param string|null $tag shown to others; up to 30 bytes
          * @param bool $global exclude the other hosts with the same Redis, too; the key has up to 640 bytes
          * @param string|null $redisPolicy with no bridge, or Redis out of reach: "fail", "wait" for it, or "local-only", the
@@ -317,7 +317,7 @@ namespace Lockshm {
          * @throws LostException
          * @throws NotHeldException
          */
-        public function previous(): ?Previous;
+        public function damage(): ?Damage;
 
         /**
          * Clear the damage mark: what the key protects is good again.
@@ -358,7 +358,7 @@ namespace Lockshm {
      *
      * @strict-properties
      */
-    final class Previous
+    final class Damage
     {
         /** "died" or "expired" */
         public readonly string $status;

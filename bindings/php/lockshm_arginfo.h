@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 885293f4baeb754210525ae3fcf1d764695ae657 */
+ * Stub hash: 15c24bef73aaf18041778a1f49c0dbfa2779cf2e */
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Lockshm_Locks___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -132,7 +132,7 @@ ZEND_END_ARG_INFO()
 
 #define arginfo_class_Lockshm_Hold_key arginfo_class_Lockshm_Locks_name
 
-ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Lockshm_Hold_previous, 0, 0, Lockshm\\Previous, 1)
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Lockshm_Hold_damage, 0, 0, Lockshm\\Damage, 1)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Lockshm_Hold_acknowledge, 0, 0, IS_VOID, 0)
@@ -168,7 +168,7 @@ ZEND_METHOD(Lockshm_Hold, isHeld);
 ZEND_METHOD(Lockshm_Hold, isExclusive);
 ZEND_METHOD(Lockshm_Hold, isLocalOnly);
 ZEND_METHOD(Lockshm_Hold, key);
-ZEND_METHOD(Lockshm_Hold, previous);
+ZEND_METHOD(Lockshm_Hold, damage);
 ZEND_METHOD(Lockshm_Hold, acknowledge);
 
 
@@ -207,7 +207,7 @@ static const zend_function_entry class_Lockshm_Hold_methods[] = {
 	ZEND_ME(Lockshm_Hold, isExclusive, arginfo_class_Lockshm_Hold_isExclusive, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, isLocalOnly, arginfo_class_Lockshm_Hold_isLocalOnly, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, key, arginfo_class_Lockshm_Hold_key, ZEND_ACC_PUBLIC)
-	ZEND_ME(Lockshm_Hold, previous, arginfo_class_Lockshm_Hold_previous, ZEND_ACC_PUBLIC)
+	ZEND_ME(Lockshm_Hold, damage, arginfo_class_Lockshm_Hold_damage, ZEND_ACC_PUBLIC)
 	ZEND_ME(Lockshm_Hold, acknowledge, arginfo_class_Lockshm_Hold_acknowledge, ZEND_ACC_PUBLIC)
 	ZEND_FE_END
 };
@@ -218,7 +218,7 @@ static const zend_function_entry class_Lockshm_Holder_methods[] = {
 };
 
 
-static const zend_function_entry class_Lockshm_Previous_methods[] = {
+static const zend_function_entry class_Lockshm_Damage_methods[] = {
 	ZEND_FE_END
 };
 
@@ -354,11 +354,11 @@ static zend_class_entry *register_class_Lockshm_Holder(void)
 	return class_entry;
 }
 
-static zend_class_entry *register_class_Lockshm_Previous(void)
+static zend_class_entry *register_class_Lockshm_Damage(void)
 {
 	zend_class_entry ce, *class_entry;
 
-	INIT_NS_CLASS_ENTRY(ce, "Lockshm", "Previous", class_Lockshm_Previous_methods);
+	INIT_NS_CLASS_ENTRY(ce, "Lockshm", "Damage", class_Lockshm_Damage_methods);
 	class_entry = zend_register_internal_class_ex(&ce, NULL);
 	class_entry->ce_flags |= ZEND_ACC_FINAL|ZEND_ACC_NO_DYNAMIC_PROPERTIES;
 

@@ -99,7 +99,7 @@ ZEND_EXTERN_MODULE_GLOBALS(lockshm)
 ZEND_TSRMLS_CACHE_EXTERN()
 #endif
 
-extern zend_class_entry *lk_ce_locks, *lk_ce_hold, *lk_ce_holder, *lk_ce_previous;
+extern zend_class_entry *lk_ce_locks, *lk_ce_hold, *lk_ce_holder, *lk_ce_damage;
 extern zend_class_entry *lk_ce_exception, *lk_ce_timeout, *lk_ce_busy, *lk_ce_lost, *lk_ce_not_held, *lk_ce_deadlock,
 	*lk_ce_full, *lk_ce_segment, *lk_ce_bridge;
 
@@ -161,7 +161,7 @@ void lk_shown_key(char shown[static LOCKSHM_KEY_SHOWN_MAX + 1], const void *key,
 
 /* values.c */
 void lk_holder_value(zval *to, const struct lockshm_blocker *holder);
-void lk_previous_value(zval *to, const struct lockshm_previous *previous);
+void lk_damage_value(zval *to, const struct lockshm_damage *damage);
 int lk_holders(struct lk_segment *segment, const void *key, size_t key_len, struct lockshm_blocker **holders,
 	       size_t *count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* values.c - Lockshm\Holder and Lockshm\Previous */
+/* values.c - Lockshm\Holder and Lockshm\Damage */
 #include "php_lockshm.h"
 
-zend_class_entry *lk_ce_holder, *lk_ce_previous;
+zend_class_entry *lk_ce_holder, *lk_ce_damage;
 
 #define SET_LONG(object, name, value)                                                                                  \
 	zend_update_property_long((object)->ce, object, ZEND_STRL(name), (zend_long)(value))
@@ -43,18 +43,18 @@ void lk_holder_value(zval *to, const struct lockshm_blocker *holder)
 		SET_SECONDS(object, "expiresIn", holder->expires_in_ns);
 }
 
-void lk_previous_value(zval *to, const struct lockshm_previous *previous)
+void lk_damage_value(zval *to, const struct lockshm_damage *damage)
 {
 	zend_object *object;
 
-	object_init_ex(to, lk_ce_previous);
+	object_init_ex(to, lk_ce_damage);
 	object = Z_OBJ_P(to);
-	SET_STRING(object, "status", previous->status == LOCKSHM_OWNER_DIED ? "died" : "expired");
-	SET_LONG(object, "pid", previous->pid);
-	SET_LONG(object, "tid", previous->tid);
-	SET_LONG(object, "token", previous->token);
-	SET_SECONDS(object, "age", previous->age_ns);
-	SET_STRING(object, "tag", previous->tag);
+	SET_STRING(object, "status", damage->status == LOCKSHM_OWNER_DIED ? "died" : "expired");
+	SET_LONG(object, "pid", damage->pid);
+	SET_LONG(object, "tid", damage->tid);
+	SET_LONG(object, "token", damage->token);
+	SET_SECONDS(object, "age", damage->age_ns);
+	SET_STRING(object, "tag", damage->tag);
 }
 
 /* --- The holds of a key ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  */
 static bool acknowledge(struct lockshm *s, struct shm_entry *e, const struct identity *id, uint64_t token)
 {
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	uint64_t seen;
 
 	do {

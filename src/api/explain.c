@@ -54,7 +54,7 @@ static void put_blocker(char out[PART], const struct lockshm_blocker *b)
 		snprintf(out, PART, "%s %s by %.160s for %s", verb, mode, owner, age);
 }
 
-static void put_previous(char *text, size_t size, const struct lockshm_previous *p)
+static void put_damage(char *text, size_t size, const struct lockshm_damage *p)
 {
 	bool died = p->status == LOCKSHM_OWNER_DIED;
 	char owner[PART], age[32], ago[48] = "";
@@ -103,8 +103,8 @@ LOCKSHM_EXPORT int lockshm_explain(const struct lockshm_report *report, int64_t 
 	else if (error->code < 0)
 		snprintf(text, size, "%s%s%s", *error->message ? error->message : lockshm_strerror(error->code),
 			 *way ? ": " : "", way);
-	else if (report->previous.status)
-		put_previous(text, size, &report->previous);
+	else if (report->damage.status)
+		put_damage(text, size, &report->damage);
 	else
 		snprintf(text, size, "%s", way);
 	/* Names and tags are of other processes. */

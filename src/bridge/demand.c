@@ -117,7 +117,7 @@ bool demand_robust(const struct bridge *b, uint32_t i)
 
 /* The records before the mark: a record is freed after its mark was left. */
 bool demand_torn(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in, uint64_t *mark,
-		 struct lockshm_previous *out)
+		 struct lockshm_damage *out)
 {
 	uint32_t entry, k;
 	bool torn = in->torn;

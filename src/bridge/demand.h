@@ -29,6 +29,6 @@ bool demand_robust(const struct bridge *b, uint32_t i);
 /* Has an exclusive hold under this lease ended badly, and is that not acknowledged?  For a lease without holders, after
  * a scan; *@mark = the word of the entry's mark, or 0. */
 bool demand_torn(const struct bridge *b, uint32_t i, uint64_t epoch, const struct demand *in, uint64_t *mark,
-		 struct lockshm_previous *out);
+		 struct lockshm_damage *out);
 
 #endif

@@ -71,7 +71,7 @@ void bridge_lease_close_note(struct bridge *b, uint32_t i, uint64_t word, struct
 	const struct shm_host_lease *r = &b->s->host_leases[i];
 	bool exclusive = word & HOST_LEASE_EXCLUSIVE;
 	uint64_t told = host_note_last(r, word);
-	struct lockshm_previous how;
+	struct lockshm_damage how;
 	struct demand in;
 
 	b->leases[i].mark = 0;

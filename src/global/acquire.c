@@ -117,7 +117,7 @@ static int with_local(struct blocked *b, int status)
 		return give_up(b, LEASE_AGAIN);
 	token = lease_wait_fill(g, hold_of(b->hold));
 	if (g->q->report && status != LOCKSHM_LOCAL_ONLY)
-		g->q->report->previous.status = 0;
+		g->q->report->damage.status = 0;
 	if (status != LOCKSHM_LOCAL_ONLY)
 		status = lease_wait_status(g, g->q, acquire_status(g->s, g->q, hold_of(b->hold)));
 	if (token)

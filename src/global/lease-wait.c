@@ -408,7 +408,7 @@ void lease_wait_go_local(const struct lease_wait *g)
 
 int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *q, int status)
 {
-	struct lockshm_previous there;
+	struct lockshm_damage there;
 
 	if (!g->fence || (!(q->flags & LOCKSHM_ROBUST) && !q->report))
 		return status;
@@ -417,8 +417,8 @@ int lease_wait_status(const struct lease_wait *g, const struct lockshm_request *
 		return status;
 	if (status)
 		return status;
-	if (q->report && !q->report->previous.status)
-		q->report->previous = there;
+	if (q->report && !q->report->damage.status)
+		q->report->damage = there;
 	return q->flags & LOCKSHM_ROBUST ? there.status : 0;
 }
 

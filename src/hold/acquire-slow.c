@@ -31,10 +31,10 @@
 int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, const struct hold *h)
 {
 	struct shm_entry *e = &s->entries[h->entry];
-	struct lockshm_previous here, *previous = q->report ? &q->report->previous : &here;
+	struct lockshm_damage here, *damage = q->report ? &q->report->damage : &here;
 
-	(void)damage_read(s, e, previous);
-	return q->flags & LOCKSHM_ROBUST ? previous->status : 0;
+	(void)damage_read(s, e, damage);
+	return q->flags & LOCKSHM_ROBUST ? damage->status : 0;
 }
 
 int acquire_granted(struct participant *self, const struct lockshm_request *q, struct hold *h)

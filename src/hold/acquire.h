@@ -68,7 +68,7 @@ int acquire_report_damage(struct lockshm *s, const struct lockshm_request *q, co
  * costs next to nothing where a key is free; what they leave of an earlier call has no meaning beside them. */
 static ALWAYS_INLINE void report_clear(struct lockshm_report *report)
 {
-	_Static_assert(offsetof(struct lockshm_report, previous.status) - offsetof(struct lockshm_report, waited_ns) == 24 &&
+	_Static_assert(offsetof(struct lockshm_report, damage.status) - offsetof(struct lockshm_report, waited_ns) == 24 &&
 			       offsetof(struct lockshm_error, table) == 8,
 		       "cleared as one");
 	memset(&report->waited_ns, 0, 24 + 8);

@@ -453,23 +453,23 @@ static bool lasts(const struct access *g)
 	return access_granted(g, load_acquire(&g->r->word)) && access_late_or_ok(g) != LOCKSHM_LOST;
 }
 
-LOCKSHM_EXPORT int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous)
+LOCKSHM_EXPORT int lockshm_damage(const lockshm_hold_t *hold, struct lockshm_damage *damage)
 {
-	struct lockshm_previous none;
+	struct lockshm_damage none;
 	struct access g;
 	int err = hold_enter(&g, hold);
 
-	if (!previous)
-		previous = &none;
-	memset(previous, 0, sizeof(*previous));
+	if (!damage)
+		damage = &none;
+	memset(damage, 0, sizeof(*damage));
 	if (err)
 		return err;
-	(void)damage_read(g.s, g.e, previous);
-	if (!previous->status && g.h->host_lease)
-		host_note_read(g.s, g.h->host_lease - 1, g.h->host_lease_word, previous);
+	(void)damage_read(g.s, g.e, damage);
+	if (!damage->status && g.h->host_lease)
+		host_note_read(g.s, g.h->host_lease - 1, g.h->host_lease_word, damage);
 	if (lasts(&g))
 		return hold_leave(&g, 0);
-	memset(previous, 0, sizeof(*previous));
+	memset(damage, 0, sizeof(*damage));
 	return hold_leave(&g, access_lost(&g));
 }
 

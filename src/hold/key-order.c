@@ -138,12 +138,12 @@ void many_add_report(struct lockshm_report *all, const struct lockshm_report *on
 	all->blocker = one->blocker;
 	if (!all->token)
 		all->token = one->token;
-	if (!all->previous.status || one->previous.status == LOCKSHM_OWNER_DIED)
-		all->previous = one->previous;
+	if (!all->damage.status || one->damage.status == LOCKSHM_OWNER_DIED)
+		all->damage = one->damage;
 }
 
 void many_forget_holds(struct lockshm_report *all)
 {
 	all->token = 0;
-	memset(&all->previous, 0, sizeof(all->previous));
+	memset(&all->damage, 0, sizeof(all->damage));
 }

@@ -29,7 +29,7 @@ MUST_CHECK int many_check(const struct lockshm_request *common, const struct loc
 MUST_CHECK int many_order(const struct lockshm *s, struct wanted *w, const struct lockshm_request *common,
 			  const struct lockshm_key *keys, size_t n, size_t *kept, struct lockshm_error *error);
 
-/* LOCAL_ONLY, other hosts are not excluded, outranks all damage, which report.previous has in any case. */
+/* LOCAL_ONLY, other hosts are not excluded, outranks all damage, which report.damage has in any case. */
 int many_worse(int a, int b);
 
 void many_add_report(struct lockshm_report *all, const struct lockshm_report *one);

@@ -63,7 +63,7 @@ void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_
 	store_note(r, word, NOTE_KNOWN | note->bits, known);
 }
 
-void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_previous *out)
+void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_damage *out)
 {
 	const struct shm_host_lease *r = host_lease_at(s, index);
 	unsigned bits = r ? host_note_bits(r, word) : 0;

@@ -52,7 +52,7 @@ void host_note_store(struct shm_host_lease *r, uint64_t word, const struct host_
 uint64_t host_note_last(const struct shm_host_lease *r, uint64_t word);
 
 /* The bad end that counts for a holder under the lease @word of record @index, in *@out; status 0 = none. */
-void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_previous *out);
+void host_note_read(const struct lockshm *s, uint32_t index, uint64_t word, struct lockshm_damage *out);
 /* A holder under that lease acknowledges it. */
 void host_note_acknowledge(struct lockshm *s, uint32_t index, uint64_t word);
 

@@ -122,7 +122,7 @@ void damage_details_put(struct lockshm *s, const struct shm_entry *e, uint64_t w
 		put_word(d, whose, &d->tag[i], tag_word(whose, o->tag + i * CHARS_PER_WORD));
 }
 
-void damage_details_get(const struct lockshm *s, const struct shm_entry *e, uint64_t word, struct lockshm_previous *out)
+void damage_details_get(const struct lockshm *s, const struct shm_entry *e, uint64_t word, struct lockshm_damage *out)
 {
 	uint64_t whose = damage_whose(entry_index(s, e), damage_ticket(word)), part;
 	const struct shm_damage *d = find(s, whose);

@@ -16,6 +16,6 @@ struct dead_holder {
 void damage_details_put(struct lockshm *s, const struct shm_entry *e, uint64_t word, const struct dead_holder *o);
 
 /* Fill pid, tid and tag of *@out as far as they are known for the mark @word of @e. */
-void damage_details_get(const struct lockshm *s, const struct shm_entry *e, uint64_t word, struct lockshm_previous *out);
+void damage_details_get(const struct lockshm *s, const struct shm_entry *e, uint64_t word, struct lockshm_damage *out);
 
 #endif

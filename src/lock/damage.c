@@ -108,7 +108,7 @@ static int64_t age_of(const struct lockshm *s, const struct shm_entry *e, uint64
 	return now - (int64_t)ms * 1000000;
 }
 
-uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out)
+uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_damage *out)
 {
 	uint64_t word = load_acquire(&e->damage_word), ticket = damage_ticket(word);
 

@@ -43,7 +43,7 @@ struct anchor {
 void damage_write(struct lockshm *s, struct shm_entry *e, uint32_t index, uint64_t dead, struct anchor anchor);
 
 /* The mark in *@out, status 0 = none; returns the damage word it was read from, for damage_acknowledge(). */
-uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_previous *out);
+uint64_t damage_read(const struct lockshm *s, const struct shm_entry *e, struct lockshm_damage *out);
 
 /* Acknowledge the mark that was read as @seen.  False = the word has changed. */
 bool damage_acknowledge(struct shm_entry *e, uint64_t seen);

@@ -109,7 +109,7 @@ static int clear_mark(lockshm_t *segment, const struct lockshm_row *row)
 
 static void print_cleared(const struct lockshm_row *found)
 {
-	char *text = format_previous(&found->damage);
+	char *text = format_mark(&found->damage);
 
 	printf("cleared: %s\n", text);
 	free(text);

@@ -66,9 +66,9 @@ static int conflict(const struct guard *guard, lockshm_t *segment)
 }
 
 /** A hold on this host only has no status of a mark, and clears none. */
-static void report_previous(struct guard *guard, size_t i, const struct lockshm_previous *previous)
+static void report_mark(struct guard *guard, size_t i, const struct lockshm_damage *damage)
 {
-	char *text = format_previous(previous);
+	char *text = format_mark(damage);
 	bool cleared = guard->acknowledge && guard->code != LOCKSHM_LOCAL_ONLY &&
 		       lockshm_acknowledge(&guard->holds[i]) == 0;
 
@@ -80,13 +80,13 @@ static void report_previous(struct guard *guard, size_t i, const struct lockshm_
 /** The report has one mark of several. */
 static void report_damage(struct guard *guard)
 {
-	struct lockshm_previous previous = guard->report.previous;
+	struct lockshm_damage damage = guard->report.damage;
 
-	if (!previous.status)
+	if (!damage.status)
 		return;
 	for (size_t i = 0; i <= guard->n_also; i++)
-		if (!guard->n_also || (lockshm_previous(&guard->holds[i], &previous) >= 0 && previous.status))
-			report_previous(guard, i, &previous);
+		if (!guard->n_also || (lockshm_damage(&guard->holds[i], &damage) >= 0 && damage.status))
+			report_mark(guard, i, &damage);
 }
 
 /** Return: the exit status. */
@@ -302,7 +302,7 @@ int guard_release(struct guard *guard, int64_t cooldown_ns, int status)
 /* --- The environment of the command ------------------------------------------------------------------- */
 
 static const char *const variables[] = { "LOCKSHM_SEGMENT", "LOCKSHM_KEY", "LOCKSHM_TOKEN", "LOCKSHM_STATUS",
-					 "LOCKSHM_PREVIOUS_PID" };
+					 "LOCKSHM_DAMAGE_PID" };
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
 static bool is_ours(const char *entry)
@@ -337,8 +337,8 @@ static char **make_environment(const struct guard *guard)
 	list[kept++] = format_text("LOCKSHM_KEY=%s", guard->keys[0].text);
 	list[kept++] = format_text("LOCKSHM_TOKEN=%" PRIu64, guard->tokens[0]);
 	list[kept++] = format_text("LOCKSHM_STATUS=%s", lockshm_code_name(guard->code));
-	if (guard->request.flags & LOCKSHM_ROBUST && guard->report.previous.status)
-		list[kept] = format_text("LOCKSHM_PREVIOUS_PID=%" PRId32, guard->report.previous.pid);
+	if (guard->request.flags & LOCKSHM_ROBUST && guard->report.damage.status)
+		list[kept] = format_text("LOCKSHM_DAMAGE_PID=%" PRId32, guard->report.damage.pid);
 	return list;
 }
 

@@ -62,21 +62,21 @@ bool row_is_internal(const struct lockshm_row *row)
 
 /* --- JSON -------------------------------------------------------------------------------------------- */
 
-static void previous_json(struct json *json, const struct lock *lock)
+static void damage_json(struct json *json, const struct lock *lock)
 {
-	const struct lockshm_previous *previous = &lock->row.damage;
+	const struct lockshm_damage *damage = &lock->row.damage;
 
 	if (!lock->row.damage.status) {
-		json_null(json, "previous");
+		json_null(json, "damage");
 		return;
 	}
-	json_open(json, "previous", '{');
-	json_text(json, "status", lockshm_code_name(previous->status));
-	json_int(json, "pid", previous->pid);
-	json_int(json, "tid", previous->tid);
-	json_bytes(json, "tag", previous->tag, tag_length(previous->tag));
-	json_uint(json, "token", previous->token);
-	json_ms(json, "age_ms", previous->age_ns);
+	json_open(json, "damage", '{');
+	json_text(json, "status", lockshm_code_name(damage->status));
+	json_int(json, "pid", damage->pid);
+	json_int(json, "tid", damage->tid);
+	json_bytes(json, "tag", damage->tag, tag_length(damage->tag));
+	json_uint(json, "token", damage->token);
+	json_ms(json, "age_ms", damage->age_ns);
 	json_close(json, '}');
 }
 
@@ -154,7 +154,7 @@ void lock_json(struct json *json, const struct lock *lock)
 	json_bool(json, "known", lock->row.known);
 	json_text(json, "mode", mode_name(lock->mode));
 	json_bool(json, "damaged", lock->row.damage.status != 0);
-	previous_json(json, lock);
+	damage_json(json, lock);
 	requests_json(json, "holders", lock->requests, lock->holders);
 	/* Without requests there is no array to offset into. */
 	requests_json(json, "waiters", lock->waiters ? lock->requests + lock->holders : NULL, lock->waiters);
@@ -179,17 +179,17 @@ static void put_mode(FILE *out, int mode)
 	fprintf(out, "\t%s", name ? name : "-");
 }
 
-static void previous_porcelain(FILE *out, const struct lock *lock)
+static void damage_porcelain(FILE *out, const struct lock *lock)
 {
-	const struct lockshm_previous *previous = &lock->row.damage;
+	const struct lockshm_damage *damage = &lock->row.damage;
 
 	if (!lock->row.damage.status) {
 		fputs("\t-\t-\t-\t-\t-\t-", out);
 		return;
 	}
-	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32 "\t%" PRId64 "\t%" PRIu64, lockshm_code_name(previous->status),
-		previous->pid, previous->tid, previous->age_ns, previous->token);
-	put_tag(out, previous->tag);
+	fprintf(out, "\t%s\t%" PRId32 "\t%" PRId32 "\t%" PRId64 "\t%" PRIu64, lockshm_code_name(damage->status),
+		damage->pid, damage->tid, damage->age_ns, damage->token);
+	put_tag(out, damage->tag);
 }
 
 static void request_porcelain(FILE *out, const struct lock *lock,
@@ -220,7 +220,7 @@ void lock_porcelain(FILE *out, const struct lock *lock)
 	fprintf(out, "\t%zu", lock->row.key_len);
 	put_mode(out, lock->mode);
 	fprintf(out, "\t%zu\t%zu", lock->holders, lock->waiters);
-	previous_porcelain(out, lock);
+	damage_porcelain(out, lock);
 	fprintf(out, "\t%016" PRIx64 "\n", lock->row.id);
 	for (size_t i = 0; i < lock->holders + lock->waiters; i++)
 		request_porcelain(out, lock, &lock->requests[i]);
@@ -323,11 +323,11 @@ void request_row(struct table *table, const struct lock *lock, size_t i)
 	table_add_own(table, is_cut(lock) ? format_id(lock->row.id) : format_text("-"));
 }
 
-char *format_previous(const struct lockshm_previous *previous)
+char *format_mark(const struct lockshm_damage *damage)
 {
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 
-	report.previous = *previous;
+	report.damage = *damage;
 	return format_report(&report, 0);
 }
 
@@ -387,11 +387,11 @@ void lock_human(FILE *out, const struct lock *lock, const char *unknown)
 	if (lock->row.global)
 		fputs("global   every request, by the segment\n", out);
 	if (lock->row.damage.status) {
-		char *previous = format_previous(&lock->row.damage);
+		char *damage = format_mark(&lock->row.damage);
 
-		fprintf(out, "damage   %s (%s); lockctl ack clears the mark\n", previous,
+		fprintf(out, "damage   %s (%s); lockctl ack clears the mark\n", damage,
 			lockshm_code_name(lock->row.damage.status));
-		free(previous);
+		free(damage);
 	}
 	if (lock->row.lease.state)
 		lease_human(out, &lock->row.lease);

@@ -125,7 +125,7 @@ bool row_is_internal(const struct lockshm_row *row);
 /** "4711 (tag)", with the tid if it is not the pid, and "dead" if the owner is; to be freed. */
 char *format_owner(int32_t pid, int32_t tid, const char *tag, bool alive);
 /** The holder that left a damage mark, as a sentence, to be freed. */
-char *format_previous(const struct lockshm_previous *previous);
+char *format_mark(const struct lockshm_damage *damage);
 
 /* --- lockctl/bridge.c: what the program lockshm-bridge does ------------------------------------------- */
 

@@ -37,7 +37,7 @@ SIZED(ROW, lockshm_row, segment, segment);
 SIZED(STAT, lockshm_stat, keys_left, refused_host_leases);
 
 /* Frozen: nested by value or elements of an array. */
-_Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_previous) == 96 &&
+_Static_assert(sizeof(struct lockshm_error) == 288 && sizeof(struct lockshm_damage) == 96 &&
 		       sizeof(struct lockshm_blocker) == 120 && sizeof(struct lockshm_key) == 32 &&
 		       sizeof(struct lockshm_host_lease) == 384,
 	       "a frozen struct does not grow");

@@ -122,14 +122,14 @@ static void redis_has_note(const char *why, int status)
 	(void)redis_say(redis, "DEL {lk:" K "}:f");
 	ck_redis("4", redis, "HSET {lk:" K "}:f open \"%d 0\" bad 0 good 0 why \"%s\"", LAST, why);
 	ck_code(robust(a), status);
-	ck_assert_uint_eq(a->answer.report.previous.token, LAST);
+	ck_assert_uint_eq(a->answer.report.damage.token, LAST);
 }
 
 static void tells(const char *why, int status, const char *tag)
 {
 	redis_has_note(why, status);
-	ck_assert_str_eq(a->answer.report.previous.tag, tag);
-	ck_assert_int_eq(a->answer.report.previous.pid, 0); /* which is of this host */
+	ck_assert_str_eq(a->answer.report.damage.tag, tag);
+	ck_assert_int_eq(a->answer.report.damage.pid, 0); /* which is of this host */
 	ck_code(agent_release(a), 0);
 	lease_becomes(0, K, LOCKSHM_HOST_LEASE_NONE);
 }

@@ -279,8 +279,8 @@ START_TEST(local_only_outranks_damage)
 	agent_kill(a);
 	q.redis_policy = LOCKSHM_REDIS_LOCAL_ONLY;
 	ck_code(lockshm_acquire_many(hosts[0].s, &q, keys, 2, holds), LOCKSHM_LOCAL_ONLY);
-	ck_assert_int_eq(report.previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(report.previous.pid, a->pid);
+	ck_assert_int_eq(report.damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.damage.pid, a->pid);
 	ck_code(lockshm_release_many(holds, 2), 0);
 }
 END_TEST
@@ -309,8 +309,8 @@ START_TEST(local_only_has_no_token)
 	waits_on_host(b, 0, K);
 	agent_kill(a);
 	ck_code(agent_end(b), LOCKSHM_LOCAL_ONLY);
-	ck_assert_int_eq(b->answer.report.previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(b->answer.report.previous.pid, a->pid);
+	ck_assert_int_eq(b->answer.report.damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(b->answer.report.damage.pid, a->pid);
 }
 END_TEST
 

@@ -31,7 +31,7 @@ static int robust(struct agent *agent, int mode)
 static void whole(struct agent *agent)
 {
 	ck_code(robust(agent, X), 0);
-	ck_assert_int_eq(agent->answer.report.previous.status, 0);
+	ck_assert_int_eq(agent->answer.report.damage.status, 0);
 	ck_code(agent_release(agent), 0);
 }
 
@@ -42,10 +42,10 @@ static void damaged(struct agent *agent, int status)
 
 	for (i = 0; i < 2; i++) {
 		ck_code(robust(agent, X), status);
-		ck_assert_int_eq(agent->answer.report.previous.status, status);
+		ck_assert_int_eq(agent->answer.report.damage.status, status);
 		/* Whose it was may be lost with a server's data. */
-		ck_assert(strchr(agent->answer.report.previous.tag, '@') ||
-			  (status == LOCKSHM_TOOK_OVER_EXPIRED && !*agent->answer.report.previous.tag));
+		ck_assert(strchr(agent->answer.report.damage.tag, '@') ||
+			  (status == LOCKSHM_TOOK_OVER_EXPIRED && !*agent->answer.report.damage.tag));
 		ck_code(agent_release(agent), 0);
 	}
 	ck_code(agent_do(agent, with(X, LOCKSHM_GLOBAL | AGENT_PLAIN)), 0);
@@ -385,17 +385,17 @@ static int many(void)
 {
 	struct lockshm_key keys[] = { LOCKSHM_MANY_KEY(K, 0), LOCKSHM_MANY_KEY("whole", 0) };
 	struct lockshm_request q = LOCKSHM_REQUEST_INIT;
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	int status;
 
 	q.flags = ROBUST;
 	status = lockshm_acquire_many(hosts[1].s, &q, keys, 2, holds);
 	if (status > 0) {
-		ck_code(lockshm_previous(&holds[0], &previous), 0);
-		ck_assert_int_eq(previous.status, status);
+		ck_code(lockshm_damage(&holds[0], &damage), 0);
+		ck_assert_int_eq(damage.status, status);
 	}
-	ck_code(lockshm_previous(&holds[1], &previous), 0);
-	ck_assert_int_eq(previous.status, 0);
+	ck_code(lockshm_damage(&holds[1], &damage), 0);
+	ck_assert_int_eq(damage.status, 0);
 	ck_code(lockshm_release(&holds[0], 0), 0);
 	ck_code(lockshm_release(&holds[1], 0), 0);
 	return status;
@@ -424,7 +424,7 @@ static int by_loop(lockshm_loop_t *loop)
 	t.request.flags = ROBUST;
 	ck_code(task_acquire(loop, &t), LOCKSHM_PENDING);
 	status = task_end(loop, &t);
-	ck_assert_int_eq(t.report.previous.status, status);
+	ck_assert_int_eq(t.report.damage.status, status);
 	ck_code(task_release(&t), 0);
 	return status;
 }

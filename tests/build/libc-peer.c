@@ -85,7 +85,7 @@ static int wait_for(lockshm_t *segment, const char *key)
 
 	if (code < 0)
 		return complain("acquire", code, report.error.message);
-	printf("%s %" PRIu64 " %" PRId64 " %d\n", lockshm_code_name(code), report.token, at, (int)report.previous.pid);
+	printf("%s %" PRIu64 " %" PRId64 " %d\n", lockshm_code_name(code), report.token, at, (int)report.damage.pid);
 	code = lockshm_acknowledge(&hold);
 	if (code == 0)
 		code = lockshm_release(&hold, 0);

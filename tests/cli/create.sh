@@ -19,8 +19,8 @@ equal mode "$(segment_column 5)" 0600
 equal status "$(segment_column 2)" OK
 equal uid "$(segment_column 3)" "$(id -u)"
 # The defaults are those of the help.
-for name in keys:locks requests:requests owners:owners; do
-	equal "$name" "$(stat_of "${name#*:}")" "$(lockctl create --help | sed -n "s/^  --${name%:*} .*(\([0-9]*\)); .*/\1/p")"
+for name in keys requests owners; do
+	equal "$name" "$(stat_of "$name")" "$(lockctl create --help | sed -n "s/^  --$name .*(\([0-9]*\)); .*/\1/p")"
 done
 # The header has them as well, with the range.
 lockctl create --help | sed -nE 's/^  --([a-z-]+) .*\((.*)\); ([0-9a-z]+\.\.[0-9a-z]+)$/\1 \2 \3/p' |

@@ -46,7 +46,7 @@ eventually waiters key 1
 json ls "/$seg"
 shape ".segment == \"/$seg\" and (keys == [\"locks\", \"segment\"])"
 shape '.locks | length == 1'
-shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and .damaged == false and .previous == null'
+shape '.locks[0] | .key == "key" and .key_len == 3 and .mode == "exclusive" and .damaged == false and .damage == null'
 shape '.locks[0].holders | length == 1'
 shape ".locks[0].holders[0] | .pid == $(keeper "$holder") and .tid == .pid and .tag == \"owner\" and .mode == \"exclusive\""
 shape '.locks[0].holders[0] | (.token | type == "number" and . > 0) and .alive == true and .cooling == false'
@@ -83,15 +83,15 @@ kill_lockctl
 expect 0 lockctl sweep "$seg"
 json show "$seg" damaged
 shape '.damaged == true and .holders == [] and .mode == null'
-shape ".previous | del(.age_ms) == {status: \"OWNER_DIED\", pid: $keeper, tid: $keeper, tag: \"died\", token: $token}"
-shape ".previous.age_ms >= 0"
+shape ".damage | del(.age_ms) == {status: \"OWNER_DIED\", pid: $keeper, tid: $keeper, tag: \"died\", token: $token}"
+shape ".damage.age_ms >= 0"
 expect 0 lockctl run "$seg" damaged -w 0 -- true
 says stderr "the damage mark stays: lockctl ack clears it"
 json show "$seg" damaged
 shape '.damaged == true'
 expect 0 lockctl ack "$seg" damaged
 json show "$seg" damaged
-shape '.damaged == false and .previous == null'
+shape '.damaged == false and .damage == null'
 
 # Keys of all kinds of bytes.
 for key in 'a"b\c' "$(printf '\t\033\177')" "$(printf 'caf\303\251')" "$(printf 'caf\351')" "$(printf '\355\240\200')" \

@@ -22,7 +22,7 @@ dies()
 	eventually is_free
 }
 # shellcheck disable=SC2016 # expanded by the command
-next() { expect 0 lockctl run "$other" key --robust --global "$@" -- sh -c 'echo "$LOCKSHM_STATUS $LOCKSHM_PREVIOUS_PID"'; }
+next() { expect 0 lockctl run "$other" key --robust --global "$@" -- sh -c 'echo "$LOCKSHM_STATUS $LOCKSHM_DAMAGE_PID"'; }
 
 next
 says stdout "OK"

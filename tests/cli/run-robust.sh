@@ -6,7 +6,7 @@
 # lock_environment OPTION...: what the command gets, in $dir/stdout
 lock_environment()
 {
-	expect 0 env LOCKSHM_PREVIOUS_PID=of-an-outer-run LOCKSHM_TOKEN=x "$LOCKCTL" run "$seg" key -w 5s "$@" -- env
+	expect 0 env LOCKSHM_DAMAGE_PID=of-an-outer-run LOCKSHM_TOKEN=x "$LOCKCTL" run "$seg" key -w 5s "$@" -- env
 	grep '^LOCKSHM_' "$dir/stdout" | sort >"$dir/environment"
 	mv "$dir/environment" "$dir/stdout"
 	mark=$(lockctl show "$seg" key --porcelain | awk -F '\t' '$1 == "lock" { print $7 }')
@@ -49,7 +49,7 @@ die --robust
 lock_environment --robust
 lines 5
 says stdout LOCKSHM_STATUS=OWNER_DIED
-says stdout "LOCKSHM_PREVIOUS_PID=$victim"
+says stdout "LOCKSHM_DAMAGE_PID=$victim"
 says stderr "lockctl: run $seg: 'key': an earlier holder died inside: pid $victim 'victim', "
 says stderr "token $token; what the lock protects may be torn (the damage mark stays: lockctl ack clears it)"
 equal mark "$mark" OWNER_DIED
@@ -62,7 +62,7 @@ says stderr "an earlier holder died inside: pid $victim 'victim'"
 equal mark "$mark" OWNER_DIED
 lock_environment --robust --acknowledge
 says stdout LOCKSHM_STATUS=OWNER_DIED
-says stdout "LOCKSHM_PREVIOUS_PID=$victim"
+says stdout "LOCKSHM_DAMAGE_PID=$victim"
 says stderr "(damage mark cleared)"
 equal mark "$mark" -
 lock_environment --robust
@@ -88,7 +88,7 @@ expect 0 lockctl release "$seg" key --token "$(field 8 holder key)"
 ended "$pid" 4
 lock_environment --robust --acknowledge
 says stdout LOCKSHM_STATUS=TOOK_OVER_EXPIRED
-says stdout "LOCKSHM_PREVIOUS_PID=$keeper"
+says stdout "LOCKSHM_DAMAGE_PID=$keeper"
 
 expect 2 lockctl run "$seg" key --acknowledge -- true
 expect 0 lockctl verify "$seg"

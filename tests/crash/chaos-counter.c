@@ -196,16 +196,16 @@ static unsigned any_flags(void)
 static void look_back(const char *key, unsigned flags, int status, const struct lockshm_report *report,
 		      lockshm_hold_t *hold)
 {
-	int pid = report->previous.pid;
+	int pid = report->damage.pid;
 
-	if (status != (flags & LOCKSHM_ROBUST ? report->previous.status : 0))
+	if (status != (flags & LOCKSHM_ROBUST ? report->damage.status : 0))
 		violation("%s: %s %s, and %s in the report", key, flags & LOCKSHM_ROBUST ? "robust" : "plain",
-			  lockshm_code_name(status), lockshm_code_name(report->previous.status));
-	status = report->previous.status;
+			  lockshm_code_name(status), lockshm_code_name(report->damage.status));
+	status = report->damage.status;
 	if (status == LOCKSHM_OK)
 		return;
-	if (report->previous.token >= report->token)
-		violation("%s: predecessor's token %" PRIu64 " is not below %" PRIu64, key, report->previous.token,
+	if (report->damage.token >= report->token)
+		violation("%s: predecessor's token %" PRIu64 " is not below %" PRIu64, key, report->damage.token,
 			  report->token);
 	if (status == LOCKSHM_OWNER_DIED) {
 		shared->owner_died++;
@@ -222,7 +222,7 @@ static void look_back(const char *key, unsigned flags, int status, const struct 
 /* The first thing inside, and the last. */
 static void come_in(unsigned flags, const struct lockshm_report *report)
 {
-	if (shared->strict_inside && report->previous.status != LOCKSHM_OWNER_DIED)
+	if (shared->strict_inside && report->damage.status != LOCKSHM_OWNER_DIED)
 		violation("strict: pid %d was killed inside, and there is no mark", shared->strict_inside);
 	if (flags & LOCKSHM_ROBUST)
 		shared->strict_robust = 1;
@@ -239,7 +239,7 @@ static void count_strict(void)
 	bool again = (flags & LOCKSHM_BARGE) && shared->strict_pid == getpid() && report.token == shared->strict_token;
 
 	come_in(flags, &report);
-	if (report.previous.status == LOCKSHM_TOOK_OVER_EXPIRED)
+	if (report.damage.status == LOCKSHM_TOOK_OVER_EXPIRED)
 		violation("strict: a hold without a lease has run out");
 	look_back("strict", flags, status, &report, &hold);
 	if (report.token <= shared->strict_token && !again)

@@ -280,10 +280,10 @@ static int acknowledge(const struct scene *s)
 
 static int previous(const struct scene *s)
 {
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 
 	(void)s;
-	return lockshm_previous(&victim_holds[0], &mark);
+	return lockshm_damage(&victim_holds[0], &mark);
 }
 
 /* An operator's, without the lock. */
@@ -584,7 +584,7 @@ const struct step_op step_ops[] = {
 	{ .name = "downgrade", .prepare = holds_exclusive, .surround = readers_wait, .act = downgrade, .keeps_hold = true },
 	{ .name = "acknowledge", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = acknowledge,
 	  .keeps_hold = true },
-	{ .name = "previous", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = previous,
+	{ .name = "damage", .arrange = owner_is_dead_already, .prepare = holds_exclusive, .act = previous,
 	  .keeps_hold = true },
 	{ .name = "acknowledge-marks", .arrange = a_mark_is_left, .prepare = joined, .act = acknowledge_marks,
 	  .clears_marks = true },

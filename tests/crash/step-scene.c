@@ -187,7 +187,7 @@ static void note_request(struct scene_request *out, uint64_t word, bool robust)
 struct scene_request scene_request_of(const struct scene *s, pid_t pid)
 {
 	struct scene_request out = { false };
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	const struct shm_entry *e;
 	struct identity id;
 	uint32_t i;
@@ -238,7 +238,7 @@ static bool is_about(const struct scene *s, pid_t pid, pid_t victim)
 
 static void check_grant(struct scene *s, const struct agent *a, pid_t victim)
 {
-	const struct lockshm_previous *p = &a->answer.report.previous;
+	const struct lockshm_damage *p = &a->answer.report.damage;
 	struct seen seen;
 
 	ck_assert_msg(a->answer.code >= 0, "point %u: %s: %s", s->point, outcome_name(a->answer.code),

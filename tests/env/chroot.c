@@ -37,7 +37,7 @@ static void hand_over(struct subject *from, struct subject *to)
 	env_await_waiters("key", 1);
 	subject_kill(from);
 	CHECK_CODE(subject_end(to), LOCKSHM_OWNER_DIED);
-	CHECK(to->answer.report.previous.pid == from->answer.pid);
+	CHECK(to->answer.report.damage.pid == from->answer.pid);
 	CHECK_CODE(subject_release(to, 0), 0);
 	CHECK_CODE(strict(to, 0, "key"), LOCKSHM_OWNER_DIED);
 	CHECK_CODE(subject_release(to, 0), 0);

@@ -105,16 +105,16 @@ static unsigned see_all(const pid_t *pids, unsigned n)
 		struct lockshm_report report = LOCKSHM_REPORT_INIT;
 		char key[32];
 		struct lockshm_request request = request_of(key, "robust", i);
-		const struct lockshm_previous *previous = &report.previous;
+		const struct lockshm_damage *damage = &report.damage;
 
 		request.flags = i % 2 ? LOCKSHM_ROBUST : 0;
 		request.report = &report;
 		CHECK_CODE(lockshm_acquire(env_segment, &request, &hold), i % 2 ? LOCKSHM_OWNER_DIED : 0);
-		CHECK_CODE(previous->status, LOCKSHM_OWNER_DIED);
-		CHECK(previous->token > 0 && previous->token < lockshm_token(&hold));
-		if (previous->pid) {
+		CHECK_CODE(damage->status, LOCKSHM_OWNER_DIED);
+		CHECK(damage->token > 0 && damage->token < lockshm_token(&hold));
+		if (damage->pid) {
 			known++;
-			CHECK(previous->pid == pids[i] && strcmp(previous->tag, key) == 0);
+			CHECK(damage->pid == pids[i] && strcmp(damage->tag, key) == 0);
 		}
 		CHECK_CODE(lockshm_release(&hold, 0), 0);
 	}

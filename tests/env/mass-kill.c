@@ -163,9 +163,9 @@ static void take_over(unsigned *died)
 		code = acknowledge_told(lockshm_acquire(env_segment, &request, &hold), &hold);
 		if (code < 0)
 			env_fail(__FILE__, __LINE__, "%s: %s", name, report.error.message);
-		if (!has_sound_report(code, report.previous.tag))
+		if (!has_sound_report(code, report.damage.tag))
 			env_fail(__FILE__, __LINE__, "%s: %s by \"%s\"", name, lockshm_code_name(code),
-				 report.previous.tag);
+				 report.damage.tag);
 		CHECK(lockshm_token(&hold) > tokens[key]);
 		longest_wait_ns = report.waited_ns > longest_wait_ns ? report.waited_ns : longest_wait_ns;
 		*died += code == LOCKSHM_OWNER_DIED;

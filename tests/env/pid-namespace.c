@@ -54,7 +54,7 @@ static void hand_over(const struct environment *a, const struct environment *b)
 	env_await_waiters("key", 1);
 	subject_kill(holder);
 	CHECK_CODE(subject_end(waiter), LOCKSHM_OWNER_DIED);
-	CHECK(waiter->answer.report.previous.pid == holder->answer.pid);
+	CHECK(waiter->answer.report.damage.pid == holder->answer.pid);
 	/* The others live, whatever their pids are. */
 	CHECK_CODE(subject_check(namesake, 0), 0);
 	CHECK_CODE(strict(waiter, 2, "other"), LOCKSHM_BUSY);

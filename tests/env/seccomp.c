@@ -83,7 +83,7 @@ static int64_t hand_over(const struct environment *a, const struct environment *
 	killed = env_now();
 	subject_kill(holder);
 	CHECK_CODE(subject_end(waiter), LOCKSHM_OWNER_DIED);
-	CHECK(waiter->answer.report.previous.pid == holder->answer.pid);
+	CHECK(waiter->answer.report.damage.pid == holder->answer.pid);
 	killed = waiter->answered_ns - killed;
 	/* The living are not taken for dead. */
 	CHECK_CODE(subject_check(waiter, 0), 0);

@@ -60,7 +60,7 @@ static void of_root_for_a_group(void)
 	env_await_waiters("key", 1);
 	subject_kill(alice);
 	CHECK_CODE(subject_end(bob), LOCKSHM_OWNER_DIED);
-	CHECK(bob->answer.report.previous.pid == alice->answer.pid);
+	CHECK(bob->answer.report.damage.pid == alice->answer.pid);
 	CHECK_CODE(subject_check(bob, 0), 0);
 	subject_kill(bob);
 	subject_kill(mallory);

@@ -299,7 +299,7 @@ static void look_at_all(struct run *run)
 static void use_hold(struct run *run, const struct fuzz_command *c)
 {
 	lockshm_hold_t *hold = &run->holds[c->arg % HOLDS];
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	int64_t left;
 
 	switch (c->op) {
@@ -319,7 +319,7 @@ static void use_hold(struct run *run, const struct fuzz_command *c)
 		lockshm_downgrade(hold);
 		break;
 	case OP_PREVIOUS:
-		lockshm_previous(hold, &mark);
+		lockshm_damage(hold, &mark);
 		run->sum += (unsigned)strlen(mark.tag) + (unsigned)mark.age_ns;
 		break;
 	case OP_ACKNOWLEDGE:

@@ -71,7 +71,7 @@ enum fuzz_start {
 	X(CHECK, "check")                                                                                              \
 	X(UPGRADE, "upgrade")                                                                                          \
 	X(DOWNGRADE, "downgrade")                                                                                      \
-	X(PREVIOUS, "previous")                                                                                        \
+	X(PREVIOUS, "damage")                                                                                        \
 	X(ACKNOWLEDGE, "acknowledge")                                                                                  \
 	X(MOVE, "move")                                                                                                \
 	X(LOOK, "look")                                                                                                \

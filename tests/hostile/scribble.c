@@ -147,7 +147,7 @@ static int acquire(lockshm_hold_t *hold)
 
 int use(lockshm_hold_t *hold)
 {
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	int64_t left;
 
 	switch (below(18)) {
@@ -171,7 +171,7 @@ int use(lockshm_hold_t *hold)
 		look();
 		return 0;
 	case 9:
-		return lockshm_previous(hold, &mark);
+		return lockshm_damage(hold, &mark);
 	case 10:
 		return clear_some_marks();
 	default:

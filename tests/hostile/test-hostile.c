@@ -166,7 +166,7 @@ static void use_locks(lockshm_t *s)
 {
 	struct lockshm_request request = LOCKSHM_REQUEST_INIT;
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int64_t left;
 	unsigned i;
@@ -184,7 +184,7 @@ static void use_locks(lockshm_t *s)
 		lockshm_renew(&hold, LOCKSHM_SECONDS(1));
 		(void)!lockshm_upgrade(&hold);
 		lockshm_downgrade(&hold);
-		lockshm_previous(&hold, &mark);
+		lockshm_damage(&hold, &mark);
 		lockshm_acknowledge(&hold);
 		lockshm_release(&hold, 0);
 	}
@@ -234,7 +234,7 @@ static void use_live(uint32_t job, const char *name)
 {
 	uint64_t *word;
 	lockshm_hold_t one = LOCKSHM_HOLD_INIT, two = LOCKSHM_HOLD_INIT;
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	int64_t left;
 	lockshm_t *s;
 	int fd = open(path_of(name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -253,7 +253,7 @@ static void use_live(uint32_t job, const char *name)
 	lockshm_renew(&two, LOCKSHM_SECONDS(1));
 	lockshm_downgrade(&one);
 	(void)!lockshm_upgrade(&two);
-	lockshm_previous(&two, &mark);
+	lockshm_damage(&two, &mark);
 	lockshm_acknowledge(&two);
 	lockshm_current(s);
 	look_around(s);

@@ -18,7 +18,7 @@ static void reports_a_free_key(const struct lockshm_report *report, const locksh
 	ck_assert_uint_eq(report->token, lockshm_token(hold));
 	ck_assert_int_eq(report->slept_ns, 0);
 	ck_assert_int_ge(report->waited_ns, 0);
-	ck_assert_int_eq(report->previous.status, 0);
+	ck_assert_int_eq(report->damage.status, 0);
 	ck_assert_int_eq(report->error.code, 0);
 	ck_assert_int_eq(report->error.sys_errno, 0);
 	ck_assert_int_eq(report->error.table, 0);

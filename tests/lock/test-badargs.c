@@ -216,7 +216,7 @@ START_TEST(acquire_with_a_wrong_field)
 	ck_assert_msg(!report.error.field || begins_with(report.error.message, fields[report.error.field]), "%s",
 		      report.error.message);
 	ck_assert_uint_eq(report.token, 0);
-	ck_assert_int_eq(report.previous.status, 0);
+	ck_assert_int_eq(report.damage.status, 0);
 	request.report = NULL;
 	ck_code(lockshm_acquire(seg, &request, &hold), requests[_i].code);
 	ck_code(lockshm_release(&hold, 0), LOCKSHM_NOT_HELD);
@@ -290,7 +290,7 @@ static void refused(int code, struct lockshm_report *report, const char *word)
 	ck_assert_uint_eq(report->size, sizeof(*report));
 	ck_assert_uint_eq(report->token, 0);
 	ck_assert_int_eq(report->waited_ns, 0);
-	ck_assert_int_eq(report->previous.status, 0);
+	ck_assert_int_eq(report->damage.status, 0);
 	ck_assert_int_eq(report->blocker.state, 0);
 	memset(report, 0x55, sizeof(*report));
 	report->size = sizeof(*report);

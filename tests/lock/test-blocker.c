@@ -360,12 +360,12 @@ START_TEST(explains_a_damage_mark)
 {
 	struct lockshm_report r = LOCKSHM_REPORT_INIT;
 
-	r.previous = (struct lockshm_previous){ .status = LOCKSHM_OWNER_DIED, .pid = 4711, .tid = 4711, .token = 7,
+	r.damage = (struct lockshm_damage){ .status = LOCKSHM_OWNER_DIED, .pid = 4711, .tid = 4711, .token = 7,
 						.age_ns = LOCKSHM_MS(2500), .tag = "nightly" };
 	says(&r, 0, "an earlier holder died inside: pid 4711 'nightly', 2.5 s ago, token 7; what the lock protects may be torn");
-	r.previous = (struct lockshm_previous){ .status = LOCKSHM_TOOK_OVER_EXPIRED, .token = 8, .tag = "12@web-2" };
+	r.damage = (struct lockshm_damage){ .status = LOCKSHM_TOOK_OVER_EXPIRED, .token = 8, .tag = "12@web-2" };
 	says(&r, 0, "an earlier holder overran its lease or was ended by an operator: 12@web-2, token 8; it may still be working");
-	r.previous.tag[0] = '\0';
+	r.damage.tag[0] = '\0';
 	says(&r, 0, "an earlier holder overran its lease or was ended by an operator: an unknown process, token 8; "
 		    "it may still be working");
 }

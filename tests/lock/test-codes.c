@@ -39,18 +39,18 @@ static int notify(lockshm_hold_t *hold)
 
 static int previous(lockshm_hold_t *hold)
 {
-	struct lockshm_previous mark;
+	struct lockshm_damage mark;
 	int code;
 
 	memset(&mark, 0x5a, sizeof(mark));
-	code = lockshm_previous(hold, &mark);
+	code = lockshm_damage(hold, &mark);
 	ck_assert(code == 0 || (mark.status == 0 && mark.pid == 0 && mark.token == 0));
 	return code;
 }
 
 static int previous_without_room(lockshm_hold_t *hold)
 {
-	return lockshm_previous(hold, NULL);
+	return lockshm_damage(hold, NULL);
 }
 
 static const struct {
@@ -63,7 +63,7 @@ static const struct {
 	{ "move to the process", move_to_process, LOCKSHM_LATE },
 	{ "move to the caller", move_to_caller, LOCKSHM_LATE },
 	{ "notify", notify, LOCKSHM_LATE },
-	{ "previous", previous, 0 },
+	{ "damage", previous, 0 },
 	{ "previous without room", previous_without_room, 0 },
 	{ "acknowledge", lockshm_acknowledge, 0 },
 };

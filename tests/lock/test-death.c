@@ -26,7 +26,7 @@ static int tagged(struct agent *a, const char *key, int mode, const char *tag)
 	return agent_begin(a, c);
 }
 
-static void check_previous(const struct lockshm_previous *p, const struct agent *dead, const char *tag)
+static void check_previous(const struct lockshm_damage *p, const struct agent *dead, const char *tag)
 {
 	ck_code(p->status, LOCKSHM_OWNER_DIED);
 	ck_assert_int_eq(p->pid, dead->pid);
@@ -69,9 +69,9 @@ static void kill_holder_of(int mode)
 	ck_code(agent_end(w), mode == LOCKSHM_EXCLUSIVE ? LOCKSHM_OWNER_DIED : 0);
 	ck_assert_int_lt(w->answer.at_ns - killed, SOON);
 	if (mode == LOCKSHM_EXCLUSIVE)
-		check_previous(&w->answer.report.previous, h, "the job");
+		check_previous(&w->answer.report.damage, h, "the job");
 	else
-		ck_code(w->answer.report.previous.status, 0); /* a reader tears nothing */
+		ck_code(w->answer.report.damage.status, 0); /* a reader tears nothing */
 	ck_assert_uint_gt(w->answer.token, h->answer.token);
 	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(w), 0);
@@ -115,7 +115,7 @@ START_TEST(try_takes_over_from_the_dead_at_once)
 	ck_code(agent_acquire(h, "k", LOCKSHM_EXCLUSIVE), 0);
 	agent_kill(h);
 	ck_code(agent_try(n, "k", LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, h, "");
+	check_previous(&n->answer.report.damage, h, "");
 }
 END_TEST
 
@@ -129,17 +129,17 @@ START_TEST(damage_stays_until_acknowledged)
 	agent_kill(h);
 	for (i = 0; i < 3; i++) {
 		ck_code(agent_try(n, "k", i ? LOCKSHM_EXCLUSIVE : LOCKSHM_SHARED), LOCKSHM_OWNER_DIED);
-		check_previous(&n->answer.report.previous, h, "torn");
+		check_previous(&n->answer.report.damage, h, "torn");
 		if (i < 2)
 			ck_code(agent_release(n), 0);
 	}
 	look("k", &seen);
 	ck_assert_int_eq(seen.damaged, 1);
-	check_previous(&seen.previous, h, "torn");
+	check_previous(&seen.damage, h, "torn");
 	ck_code(agent_call(n, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(n), 0);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), 0);
-	ck_assert_int_eq(n->answer.report.previous.status, 0);
+	ck_assert_int_eq(n->answer.report.damage.status, 0);
 	look("k", &seen);
 	ck_assert_int_eq(seen.damaged, 0);
 }
@@ -168,7 +168,7 @@ START_TEST(dead_writer_outranks_a_dead_reader)
 	ck_code(tagged(reader, "k", LOCKSHM_SHARED, "reader"), LOCKSHM_OWNER_DIED);
 	agent_kill(reader);
 	ck_code(agent_try(n, "k", LOCKSHM_EXCLUSIVE), LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, writer, "writer");
+	check_previous(&n->answer.report.damage, writer, "writer");
 }
 END_TEST
 
@@ -290,8 +290,8 @@ static void ends_like_a_death(struct agent *h, enum agent_op op, int outcome)
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_call(h, op), outcome);
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(w->answer.report.previous.pid, h->pid);
-	ck_assert_int_eq(w->answer.report.previous.tid, h->tid);
+	ck_assert_int_eq(w->answer.report.damage.pid, h->pid);
+	ck_assert_int_eq(w->answer.report.damage.tid, h->tid);
 	ck_code(agent_call(w, AGENT_ACKNOWLEDGE), 0);
 	ck_code(agent_release(w), 0);
 }
@@ -350,7 +350,7 @@ START_TEST(exec_by_another_thread_is_found_by_a_try)
 	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
 	ck_assert(await(taken_over, n));
 	ck_code(n->answer.code, LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, h, "");
+	check_previous(&n->answer.report.damage, h, "");
 }
 END_TEST
 
@@ -375,7 +375,7 @@ START_TEST(exec_by_another_thread_is_found_by_tries_of_several_keys)
 	ck_code(agent_call(h, AGENT_EXEC), AGENT_DIED);
 	ck_assert(await(taken_over_between_others, n));
 	ck_code(n->answer.code, LOCKSHM_OWNER_DIED);
-	check_previous(&n->answer.report.previous, h, "");
+	check_previous(&n->answer.report.damage, h, "");
 }
 END_TEST
 
@@ -454,7 +454,7 @@ START_TEST(holder_that_takes_long_to_exit_is_dead)
 		return;
 	}
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
-	check_previous(&w->answer.report.previous, h, "");
+	check_previous(&w->answer.report.damage, h, "");
 	/* The kernel has yet to write to its life word: until then its slot is not reused. */
 	ck_code(lockshm_sweep(seg, &freed), 0);
 	ck_assert_uint_eq(freed, 0);

@@ -553,7 +553,7 @@ START_TEST(end_hold_wakes_the_next_at_once)
 	ck_code(lockshm_end_hold(seg, "key", 3, a->answer.token), 0);
 	ck_code(agent_end(w), LOCKSHM_TOOK_OVER_EXPIRED);
 	ck_assert_int_lt(w->answer.at_ns - ended, LOCKSHM_SECONDS(1));
-	ck_assert_uint_eq(w->answer.report.previous.token, a->answer.token);
+	ck_assert_uint_eq(w->answer.report.damage.token, a->answer.token);
 }
 END_TEST
 

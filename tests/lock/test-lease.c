@@ -45,7 +45,7 @@ static struct agent *overdue(int mode)
 START_TEST(lease_ends_under_a_waiter)
 {
 	struct agent *h = agent_start(), *w = agent_start();
-	const struct lockshm_previous *p = &w->answer.report.previous;
+	const struct lockshm_damage *p = &w->answer.report.damage;
 	int64_t granted;
 
 	ck_code(leased(h, LOCKSHM_EXCLUSIVE, LOCKSHM_MS(300)), 0);
@@ -223,7 +223,7 @@ START_TEST(granted_waiter_that_never_wakes_expires_like_anyone)
 	ck_code(agent_release(h), 0);
 	/* The call has not returned the hold, so it never was one, and leaves no mark. */
 	ck_code(agent_end(w), 0);
-	ck_code(w->answer.report.previous.status, 0);
+	ck_code(w->answer.report.damage.status, 0);
 	agent_cont(s);
 	/* Nor does it return LOST: it requests again. */
 	ck_code(agent_poll(s), AGENT_BLOCKED);

@@ -135,8 +135,8 @@ START_TEST(worst_status_of_all_keys_is_returned)
 	request.flags = LOCKSHM_ROBUST;
 	request.timeout_ns = PATIENCE;
 	ck_code(lockshm_acquire_many(seg, &request, keys, 3, holds), LOCKSHM_OWNER_DIED);
-	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(report.previous.pid, dies->pid);
+	ck_code(report.damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.damage.pid, dies->pid);
 	ck_code(lockshm_release_many(holds, 3), 0);
 }
 END_TEST

@@ -186,7 +186,7 @@ START_TEST(a_request_that_was_never_inside_leaves_none)
 	ck_code(agent_release(h), 0);
 	pass(now_ns() + LOCKSHM_MS(60));
 	ck_code(agent_try(h, "k", X), 0);
-	ck_code(h->answer.report.previous.status, 0);
+	ck_code(h->answer.report.damage.status, 0);
 	agent_cont(w);
 	ck_code(agent_poll(w), AGENT_BLOCKED); /* it requests again */
 	ck_code(agent_release(h), 0);
@@ -333,7 +333,7 @@ START_TEST(each_hold_of_several_tells_its_own_mark)
 {
 	struct lockshm_request q = request_for("", X);
 	struct agent *h = agent_start();
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t holds[2];
 
@@ -342,18 +342,18 @@ START_TEST(each_hold_of_several_tells_its_own_mark)
 	q.flags = LOCKSHM_ROBUST;
 	q.report = &report;
 	ck_code(many(holds, "one", "two", &q), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(report.previous.pid, h->pid);
-	ck_code(lockshm_previous(&holds[0], &previous), 0);
-	ck_code(previous.status, 0);
-	ck_code(lockshm_previous(&holds[1], &previous), 0);
-	ck_code(previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(previous.pid, h->pid);
-	ck_assert_uint_eq(previous.token, h->answer.token);
+	ck_assert_int_eq(report.damage.pid, h->pid);
+	ck_code(lockshm_damage(&holds[0], &damage), 0);
+	ck_code(damage.status, 0);
+	ck_code(lockshm_damage(&holds[1], &damage), 0);
+	ck_code(damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(damage.pid, h->pid);
+	ck_assert_uint_eq(damage.token, h->answer.token);
 	ck_code(lockshm_acknowledge(&holds[1]), 0);
-	ck_code(lockshm_previous(&holds[1], &previous), 0);
-	ck_code(previous.status, 0);
+	ck_code(lockshm_damage(&holds[1], &damage), 0);
+	ck_code(damage.status, 0);
 	ck_code(lockshm_release_many(holds, 2), 0);
-	ck_code(lockshm_previous(&holds[1], &previous), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_damage(&holds[1], &damage), LOCKSHM_NOT_HELD);
 }
 END_TEST
 
@@ -412,7 +412,7 @@ START_TEST(the_report_of_several_is_that_of_the_last_try)
 	ck_code(agent_release(h), 0);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_code(t.code, 0);
-	ck_code(t.report.previous.status, 0);
+	ck_code(t.report.damage.status, 0);
 	verify_clean();
 }
 END_TEST
@@ -428,8 +428,8 @@ START_TEST(a_plain_acquire_of_several_has_the_mark_in_its_report)
 	agent_kill(h);
 	q.report = &report;
 	ck_code(many(holds, "one", "two", &q), 0);
-	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(report.previous.pid, h->pid);
+	ck_code(report.damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(report.damage.pid, h->pid);
 	ck_code(lockshm_release_many(holds, 2), 0);
 }
 END_TEST
@@ -449,18 +449,18 @@ static void leave_mark(const char *key)
 START_TEST(a_plain_acquire_gets_0_and_its_report_tells)
 {
 	struct lockshm_request q = request_for("k", X);
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	struct lockshm_report report = LOCKSHM_REPORT_INIT;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	leave_mark("k");
 	ck_code(take(&hold, "k", X), 0);
-	ck_code(lockshm_previous(&hold, &previous), 0);
-	ck_code(previous.status, LOCKSHM_OWNER_DIED);
+	ck_code(lockshm_damage(&hold, &damage), 0);
+	ck_code(damage.status, LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_release(&hold, 0), 0);
 	q.report = &report;
 	ck_code(lockshm_acquire(seg, &q, &hold), 0);
-	ck_code(report.previous.status, LOCKSHM_OWNER_DIED);
+	ck_code(report.damage.status, LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(robust_status("k", X), LOCKSHM_OWNER_DIED); /* not cleared by that */
 }
@@ -502,7 +502,7 @@ END_TEST
 START_TEST(a_death_outranks_an_overrun_and_a_later_one_an_acknowledged)
 {
 	struct agent *late = agent_start(), *dead = agent_start(), *again = agent_start();
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 
 	ck_code(agent_acquire(dead, "k", X), 0);
@@ -510,8 +510,8 @@ START_TEST(a_death_outranks_an_overrun_and_a_later_one_an_acknowledged)
 	ck_code(leased(late, "k", X, LOCKSHM_MS(1), 0), LOCKSHM_OWNER_DIED);
 	pass(now_ns() + LOCKSHM_MS(20));
 	ck_code(take_robust(&hold, "k", X), LOCKSHM_OWNER_DIED);
-	ck_code(lockshm_previous(&hold, &previous), 0);
-	ck_assert_int_eq(previous.pid, dead->pid);
+	ck_code(lockshm_damage(&hold, &damage), 0);
+	ck_assert_int_eq(damage.pid, dead->pid);
 	ck_code(lockshm_acknowledge(&hold), 0);
 	ck_code(lockshm_release(&hold, 0), 0);
 	ck_code(leased(again, "k", X, LOCKSHM_MS(1), 0), 0);
@@ -624,7 +624,7 @@ END_TEST
 /* Marks by age: the older is cleared, the younger stays. */
 START_TEST(marks_have_an_age)
 {
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	lockshm_hold_t hold = LOCKSHM_HOLD_INIT;
 	int64_t middle;
 	size_t cleared;
@@ -638,9 +638,9 @@ START_TEST(marks_have_an_age)
 	ck_assert_uint_eq(cleared, 1);
 	ck_code(robust_status("old", X), 0);
 	ck_code(take_robust(&hold, "young", X), LOCKSHM_OWNER_DIED);
-	ck_code(lockshm_previous(&hold, &previous), 0);
-	ck_assert_int_ge(previous.age_ns, 0);
-	ck_assert_int_le(previous.age_ns, now_ns() - middle);
+	ck_code(lockshm_damage(&hold, &damage), 0);
+	ck_assert_int_ge(damage.age_ns, 0);
+	ck_assert_int_le(damage.age_ns, now_ns() - middle);
 	ck_code(lockshm_release(&hold, 0), 0);
 }
 END_TEST
@@ -650,8 +650,8 @@ static int64_t age_of(const char *key)
 	struct seen seen;
 
 	look(key, &seen);
-	ck_code(seen.previous.status, LOCKSHM_OWNER_DIED);
-	return seen.previous.age_ns;
+	ck_code(seen.damage.status, LOCKSHM_OWNER_DIED);
+	return seen.damage.age_ns;
 }
 
 /* A larger one would let an operator clear marks that are younger than asked for. */

@@ -88,7 +88,7 @@ START_TEST(hold_of_the_process_dies_with_it)
 	else
 		ck_code(agent_call(a, AGENT_EXEC), AGENT_DIED);
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(w->answer.report.previous.pid, a->pid);
+	ck_assert_int_eq(w->answer.report.damage.pid, a->pid);
 }
 END_TEST
 
@@ -107,7 +107,7 @@ START_TEST(moved_from_thread_to_thread)
 	ck_code(agent_acquire(w, "k", LOCKSHM_EXCLUSIVE), AGENT_BLOCKED);
 	ck_code(agent_call(b, AGENT_EXIT_THREAD), AGENT_DIED);
 	ck_code(agent_end(w), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(w->answer.report.previous.tid, b->tid);
+	ck_assert_int_eq(w->answer.report.damage.tid, b->tid);
 }
 END_TEST
 

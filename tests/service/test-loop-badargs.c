@@ -215,7 +215,7 @@ END_TEST
 
 static void is_no_hold(lockshm_hold_t *hold)
 {
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 
 	ck_code(lockshm_release(hold, 0), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_check(hold, NULL), LOCKSHM_NOT_HELD);
@@ -224,7 +224,7 @@ static void is_no_hold(lockshm_hold_t *hold)
 	ck_code(lockshm_downgrade(hold), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_move(hold, LOCKSHM_TO_CALLER), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_notify(hold, -1), LOCKSHM_NOT_HELD);
-	ck_code(lockshm_previous(hold, &previous), LOCKSHM_NOT_HELD);
+	ck_code(lockshm_damage(hold, &damage), LOCKSHM_NOT_HELD);
 	ck_code(lockshm_acknowledge(hold), LOCKSHM_NOT_HELD);
 	ck_assert_uint_eq(lockshm_token(hold), 0);
 }

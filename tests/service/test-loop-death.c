@@ -155,12 +155,12 @@ START_TEST(killed_with_a_hold)
 	process_kill(child);
 	if (_i) {
 		ck_code(task_end(loop, &t[0]), LOCKSHM_OWNER_DIED);
-		ck_assert_int_eq(t[0].report.previous.pid, child);
-		ck_assert_str_eq(t[0].report.previous.tag, "hundred");
+		ck_assert_int_eq(t[0].report.damage.pid, child);
+		ck_assert_str_eq(t[0].report.damage.tag, "hundred");
 		ck_code(task_release(&t[0]), 0);
 	} else {
 		ck_code(agent_end(b), LOCKSHM_OWNER_DIED);
-		ck_assert_int_eq(b->answer.report.previous.pid, child);
+		ck_assert_int_eq(b->answer.report.damage.pid, child);
 		ck_code(agent_release(b), 0);
 	}
 	verify_clean();

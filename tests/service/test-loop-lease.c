@@ -211,7 +211,7 @@ START_TEST(no_mark_is_left_by_it)
 	ck_assert_uint_eq(stat_now().keys_damaged, 0);
 	ck_code(agent_release(b), 0);
 	ck_code(task_end(loop, &t[0]), 0);
-	ck_assert_int_eq(t[0].report.previous.status, 0);
+	ck_assert_int_eq(t[0].report.damage.status, 0);
 }
 END_TEST
 
@@ -398,17 +398,17 @@ static void killed_holder(unsigned flags)
 
 START_TEST(a_killed_holder)
 {
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 
 	killed_holder(_i ? LOCKSHM_ROBUST : 0);
 	ck_code(task_end(loop, &t[0]), _i ? LOCKSHM_OWNER_DIED : 0);
-	ck_assert_int_eq(t[0].report.previous.status, LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(t[0].report.previous.pid, a->pid);
-	ck_assert_int_eq(t[0].report.previous.tid, a->tid);
-	ck_assert_uint_eq(t[0].report.previous.token, a->answer.token);
-	ck_assert_str_eq(t[0].report.previous.tag, "nightly");
-	ck_code(lockshm_previous(&t[0].hold, &previous), 0);
-	ck_assert_int_eq(previous.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(t[0].report.damage.status, LOCKSHM_OWNER_DIED);
+	ck_assert_int_eq(t[0].report.damage.pid, a->pid);
+	ck_assert_int_eq(t[0].report.damage.tid, a->tid);
+	ck_assert_uint_eq(t[0].report.damage.token, a->answer.token);
+	ck_assert_str_eq(t[0].report.damage.tag, "nightly");
+	ck_code(lockshm_damage(&t[0].hold, &damage), 0);
+	ck_assert_int_eq(damage.status, LOCKSHM_OWNER_DIED);
 	ck_code(lockshm_acknowledge(&t[0].hold), 0);
 	ck_code(task_release(&t[0]), 0);
 	ck_code(agent_try(b, "k", X), 0);
@@ -422,7 +422,7 @@ START_TEST(an_overrun_holder)
 	ck_code(agent_do(a, (struct agent_command){ .op = AGENT_ACQUIRE, .key = "k", .how = X, .ns = OVER_LATER }), 0);
 	wait_with(&t[0], LONG, LOCKSHM_ROBUST);
 	ck_code(task_end(loop, &t[0]), LOCKSHM_TOOK_OVER_EXPIRED);
-	ck_assert_int_eq(t[0].report.previous.pid, a->pid);
+	ck_assert_int_eq(t[0].report.damage.pid, a->pid);
 	ck_code(agent_release(a), LOCKSHM_LOST);
 }
 END_TEST
@@ -436,7 +436,7 @@ START_TEST(a_mark_of_a_free_key)
 	task_init(&t[0], "k", X);
 	t[0].request.flags = LOCKSHM_ROBUST;
 	ck_code(task_acquire(loop, &t[0]), LOCKSHM_OWNER_DIED);
-	ck_assert_int_eq(t[0].report.previous.pid, a->pid);
+	ck_assert_int_eq(t[0].report.damage.pid, a->pid);
 	ck_code(lockshm_acknowledge(&t[0].hold), 0);
 	ck_code(task_release(&t[0]), 0);
 	loop_idle(loop);

@@ -269,7 +269,7 @@ START_TEST(a_killed_holder_of_one)
 	agent_kill(a);
 	ck_code(batch_end(loop, &m[0]), LOCKSHM_OWNER_DIED);
 	all_held(&m[0]);
-	ck_assert_int_eq(m[0].report.previous.pid, a->pid);
+	ck_assert_int_eq(m[0].report.damage.pid, a->pid);
 	ck_code(batch_release(&m[0]), 0);
 }
 END_TEST

@@ -60,7 +60,7 @@ START_TEST(a_free_key_is_held_at_once)
 		ck_assert_uint_gt(lockshm_token(&t[0].hold), 0);
 		ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
 		ck_assert_int_eq(t[0].report.slept_ns, 0);
-		ck_assert_int_eq(t[0].report.previous.status, 0);
+		ck_assert_int_eq(t[0].report.damage.status, 0);
 		ck_assert_int_eq(t[0].report.error.code, 0);
 		ck_assert_str_eq(t[0].report.error.message, "");
 		ck_assert_int_eq(t[0].report.blocker.state, 0);
@@ -152,7 +152,7 @@ START_TEST(pending_until_another_process_releases)
 	ck_assert_int_gt(t[0].report.slept_ns, 0);
 	ck_assert_int_le(t[0].report.slept_ns, t[0].report.waited_ns);
 	ck_assert_uint_eq(t[0].report.token, lockshm_token(&t[0].hold));
-	ck_assert_int_eq(t[0].report.previous.status, 0);
+	ck_assert_int_eq(t[0].report.damage.status, 0);
 	ck_assert_int_eq(t[0].report.error.code, 0);
 	ck_assert_int_eq(t[0].report.blocker.state, 0);
 	look("k", &seen);

@@ -158,7 +158,7 @@ static int call_acquire(struct soak_thread *t, struct lockshm_request *q, struct
 	if (q->report) {
 		r->token = report.token;
 		r->slept_ns = report.slept_ns;
-		soak_note_previous(r, &report.previous);
+		soak_note_previous(r, &report.damage);
 	}
 	if (q->timeout_ns)
 		r->run_delay_ns = ops_run_delay(t) - delay;

@@ -86,7 +86,7 @@ size_t soak_key(unsigned char out[SOAK_KEY_MAX], uint32_t n)
 	return len;
 }
 
-void soak_note_previous(struct history_record *r, const struct lockshm_previous *p)
+void soak_note_previous(struct history_record *r, const struct lockshm_damage *p)
 {
 	r->previous_status = (uint8_t)p->status;
 	r->previous_pid = p->pid;

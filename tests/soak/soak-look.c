@@ -401,7 +401,7 @@ static void take_key(struct soak_driver *d, uint32_t n)
 	history_enter(r, HISTORY_ACQUIRE);
 	code = acknowledge_told(lockshm_acquire(d->segment, &q, &hold), &hold);
 	r->token = report.token;
-	soak_note_previous(r, &report.previous);
+	soak_note_previous(r, &report.damage);
 	history_leave(r, history_now(), code);
 	if (code < 0)
 		soak_problem(d, "leak", "key %u cannot be had though no worker is left: %s", n, lockshm_code_name(code));

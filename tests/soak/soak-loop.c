@@ -128,7 +128,7 @@ static void finish_one(struct soak_thread *t, struct soak_wait *w, int64_t now, 
 	if (!(r->flags & HISTORY_NO_REPORT)) {
 		r->token = w->report.token;
 		r->slept_ns = w->report.slept_ns;
-		soak_note_previous(r, &w->report.previous);
+		soak_note_previous(r, &w->report.damage);
 	}
 	r->run_delay_ns = ops_run_delay(t) - w->delay;
 	history_leave(r, now, code);

@@ -79,15 +79,15 @@ void ops_acknowledge(struct soak_thread *t, struct soak_hold *h)
 void ops_previous(struct soak_thread *t, const struct soak_hold *h, const lockshm_hold_t *hold)
 {
 	struct history_record *r = ops_record(t, h);
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	int64_t now;
 	int code;
 
 	history_enter(r, HISTORY_PREVIOUS);
-	code = lockshm_previous(hold, &previous);
+	code = lockshm_damage(hold, &damage);
 	now = history_now();
-	r->ns = previous.age_ns;
-	soak_note_previous(r, &previous);
+	r->ns = damage.age_ns;
+	soak_note_previous(r, &damage);
 	history_leave(r, now, code);
 }
 

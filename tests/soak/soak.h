@@ -35,8 +35,8 @@ void soak_options(struct lockshm_create_options *out, const struct soak_config *
 /* The bytes of key number @n; some are long, some not printable.  Return: length. */
 size_t soak_key(unsigned char out[SOAK_KEY_MAX], uint32_t n);
 
-/* What an acquire or lockshm_previous() showed of a damage mark; tags are "track N". */
-void soak_note_previous(struct history_record *r, const struct lockshm_previous *p);
+/* What an acquire or lockshm_damage() showed of a damage mark; tags are "track N". */
+void soak_note_previous(struct history_record *r, const struct lockshm_damage *p);
 
 /* Small, fast, and the same everywhere. */
 struct soak_random {

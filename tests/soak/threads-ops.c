@@ -321,8 +321,8 @@ static void outlive(struct worker *w)
 	status = lockshm_acquire(locks, &q, &hold);
 	EXPECT("survivor", status, LOCKSHM_OK, LOCKSHM_OWNER_DIED);
 	if (status == LOCKSHM_OWNER_DIED) {
-		if (report.previous.pid && report.previous.pid != getpid())
-			fail("OWNER_DIED names pid %d", (int)report.previous.pid);
+		if (report.damage.pid && report.damage.pid != getpid())
+			fail("OWNER_DIED names pid %d", (int)report.damage.pid);
 		EXPECT("acknowledge", lockshm_acknowledge(&hold), LOCKSHM_OK);
 		did(TAKEN_OVER);
 	}

@@ -232,7 +232,7 @@ void look(const char *key, struct seen *out)
 			out->key_len = row.key_len;
 			out->holders = row.holders;
 			out->waiters = row.waiters;
-			out->previous = row.damage;
+			out->damage = row.damage;
 		} else if (n < SEEN_MAX) {
 			out->requests[n] = row.request;
 			out->alive[n] = row.alive;

@@ -80,7 +80,7 @@ struct seen {
 	size_t key_len;
 	size_t holders;
 	size_t waiters;
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	struct lockshm_blocker requests[SEEN_MAX];
 	int alive[SEEN_MAX];
 	int global[SEEN_MAX];

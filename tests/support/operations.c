@@ -121,7 +121,7 @@ static int hold_long_queue(void)
 
 static int act_all_of_a_hold(struct lockshm_error *unused)
 {
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	int code = lockshm_upgrade(&held[0]);
 
 	(void)unused;
@@ -132,7 +132,7 @@ static int act_all_of_a_hold(struct lockshm_error *unused)
 	if (!code)
 		code = lockshm_acknowledge(&held[0]);
 	if (!code)
-		code = lockshm_previous(&held[0], &previous);
+		code = lockshm_damage(&held[0], &damage);
 	if (!code)
 		code = lockshm_acknowledge_of(handle, 1, 1) == LOCKSHM_NOT_HELD ? 0 : LOCKSHM_INVALID;
 	return code ? code : lockshm_check(&held[0], NULL);

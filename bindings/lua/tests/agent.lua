@@ -115,8 +115,8 @@ function act.token(words)
     return holds[words[1]]:token()
 end
 
-function act.previous(words)
-    local mark, err = holds[words[1]]:previous()
+function act.damage(words)
+    local mark, err = holds[words[1]]:damage()
     return mark and words_of[mark.status] .. " " .. mark.pid or err and refused(err) or "none"
 end
 

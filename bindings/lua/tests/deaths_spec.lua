@@ -9,7 +9,7 @@ local WAITER = [[
 	local lock = new { timeout = 200, exptime = 300, robust = %s }
 	local elapsed, err, status = lock:lock(%q)
 	if not elapsed then return nil, err end
-	local previous = lock:previous()
+	local previous = lock:damage()
 	if previous and previous.status then lock:acknowledge() end
 	return lock:unlock(), status, previous and previous.pid
 ]]

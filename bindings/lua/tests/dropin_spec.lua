@@ -185,7 +185,7 @@ describe("a lock object", function()
 			local lock, other = new { exptime = 0.01, robust = true }, new { timeout = 60, robust = true }
 			assert(lock:lock("robust"))
 			local _, _, status = other:lock("robust")
-			local previous = other:previous()
+			local previous = other:damage()
 			local acknowledged = other:acknowledge()
 			assert(other:unlock())
 			lock:unlock()

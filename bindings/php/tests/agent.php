@@ -52,7 +52,7 @@ final class Agent
         if ($hold->isLocalOnly()) {
             return 'local-only';
         }
-        return $robust && $hold->previous() ? $hold->previous()->status : 'ok';
+        return $robust && $hold->damage() ? $hold->damage()->status : 'ok';
     }
 
     private function release(array $words, array $options): string
@@ -97,9 +97,9 @@ final class Agent
         return (string) $this->holds[$words[0]]->token();
     }
 
-    private function previous(array $words): string
+    private function damage(array $words): string
     {
-        $mark = $this->holds[$words[0]]->previous();
+        $mark = $this->holds[$words[0]]->damage();
         return $mark ? "$mark->status $mark->pid" : 'none';
     }
 

@@ -71,7 +71,7 @@ class Agent:
         self.holds[words[0]] = lock
         if lock.local_only:
             return "local-only"
-        return STATUSES[lock.previous.status] if options.get("robust") and lock.previous else "ok"
+        return STATUSES[lock.damage.status] if options.get("robust") and lock.damage else "ok"
 
     def release(self, words, options):
         return self.done(self.holds[words[0]].release(**options))
@@ -98,8 +98,8 @@ class Agent:
     def token(self, words, options):
         return self.holds[words[0]].token
 
-    def previous(self, words, options):
-        mark = self.holds[words[0]].previous
+    def damage(self, words, options):
+        mark = self.holds[words[0]].damage
         return f"{STATUSES[mark.status]} {mark.pid}" if mark else "none"
 
     def defaults(self, words, options):

@@ -173,12 +173,12 @@ def test_damage_mark(locks, holder):
     holder("ledger", "robust=True, tag='nightly'").kill_and_wait()
     lock = locks.exclusive("ledger", robust=True)
     with lock:
-        previous = lock.previous
+        previous = lock.damage
         assert (previous.status, previous.tag) == ("OWNER_DIED", "nightly") and previous.token < lock.token
         lock.acknowledge()
-        assert lock.previous is None
+        assert lock.damage is None
     with lock:
-        assert lock.previous is None
+        assert lock.damage is None
 
 
 def test_holders_then_waiters_without_the_dead(locks, holder, child):

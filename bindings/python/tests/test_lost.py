@@ -27,7 +27,7 @@ def test_a_killed_holder(locks, holder):
     one = holder("report")
     one.kill()
     with locks.exclusive("report", timeout=None) as hold:
-        assert hold.token > one.token and hold.previous is None
+        assert hold.token > one.token and hold.damage is None
 
 
 def test_killed_holders_one_after_the_other(locks, child):

@@ -6,7 +6,7 @@ int take_both(lockshm_t *segment, const struct lockshm_key keys[2], lockshm_hold
 	      void (*repair)(int account))
 {
 	struct lockshm_request common = LOCKSHM_REQUEST_INIT;
-	struct lockshm_previous previous;
+	struct lockshm_damage damage;
 	int i, status;
 
 	common.flags = LOCKSHM_ROBUST;
@@ -14,7 +14,7 @@ int take_both(lockshm_t *segment, const struct lockshm_key keys[2], lockshm_hold
 	if (status <= 0)
 		return status;
 	for (i = 0; i < 2; i++) {
-		if (lockshm_previous(&holds[i], &previous) != LOCKSHM_OK || previous.status == 0)
+		if (lockshm_damage(&holds[i], &damage) != LOCKSHM_OK || damage.status == 0)
 			continue;
 		repair(i);
 		lockshm_acknowledge(&holds[i]);

@@ -19,7 +19,7 @@ int update(lockshm_t *segment, const char *key, void (*work)(void), void (*repai
 		return status;
 	}
 	if (status != LOCKSHM_OK) {
-		fprintf(stderr, "%s: pid %d: %s\n", key, (int)report.previous.pid, lockshm_strerror(status));
+		fprintf(stderr, "%s: pid %d: %s\n", key, (int)report.damage.pid, lockshm_strerror(status));
 		repair();
 		lockshm_acknowledge(&hold);
 	}

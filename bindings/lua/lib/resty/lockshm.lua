@@ -428,7 +428,7 @@ M.upgrade = while_held "upgrade"
 --- Exclusive to shared; true, or nil, "lost" or "unlocked".
 M.downgrade = while_held "downgrade"
 --- The damage mark of the key: table or nil; or nil, "lost" or "unlocked".
-M.previous = while_held "previous"
+M.damage = while_held "damage"
 --- Clears the damage mark; true, or nil, "lost" or "unlocked".
 M.acknowledge = while_held "acknowledge"
 

@@ -132,14 +132,14 @@ run($exclusion + [
         proc_terminate($holder, SIGKILL);
         proc_close($holder);
         $hold = $b->exclusive('robust', FAR, robust: true, global: true);
-        $previous = $hold->previous();
+        $previous = $hold->damage();
         equal(['died', 0, 1], [$previous?->status, $previous?->pid, preg_match("/^$pid@[0-9a-f]{16}$/", (string)$previous?->tag)], 'previous');
         $hold->acknowledge();
-        equal(null, $hold->previous(), 'acknowledged');
+        equal(null, $hold->damage(), 'acknowledged');
         $hold->release();
         foreach ([$a, $b] as $locks) {
             $hold = $locks->exclusive('robust', FAR, robust: true, global: true);
-            equal(null, $hold->previous(), 'the next');
+            equal(null, $hold->damage(), 'the next');
             $hold->release();
         }
     },

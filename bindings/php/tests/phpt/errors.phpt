@@ -37,7 +37,7 @@ attempt(fn() => $hold->extend(1));
 attempt($hold->upgrade(...));
 attempt($hold->downgrade(...));
 attempt($hold->remaining(...));
-attempt($hold->previous(...));
+attempt($hold->damage(...));
 attempt($hold->acknowledge(...));
 
 $short = $locks->exclusive('short', lease: 0.001, renew: false);

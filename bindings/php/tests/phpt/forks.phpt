@@ -25,7 +25,7 @@ $in_child = function ($socket) use ($locks, $hold, $shared, $lasting, $strict) {
         'downgrade' => fn() => $hold->downgrade(),
         'upgrade' => fn() => $shared->upgrade(),
         'remaining' => fn() => $hold->remaining(),
-        'previous' => fn() => $hold->previous(),
+        'previous' => fn() => $hold->damage(),
         'acknowledge' => fn() => $hold->acknowledge(),
         'release' => fn() => $hold->release(),
         'release with a cooldown' => fn() => $hold->release(60),

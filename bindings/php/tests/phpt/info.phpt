@@ -35,7 +35,7 @@ array(13) {
   [2]=>
   string(16) "Lockshm\Holder -"
   [3]=>
-  string(18) "Lockshm\Previous -"
+  string(16) "Lockshm\Damage -"
   [4]=>
   string(34) "Lockshm\Exception RuntimeException"
   [5]=>

@@ -36,10 +36,10 @@ var_dump($child->line(), $child->wait());
 $child = holder($locks, 'data', robust: true, tag: 'writer');
 $child->kill();
 $hold = $locks->exclusive('data', 60, robust: true);
-$previous = $hold->previous();
+$previous = $hold->damage();
 var_dump($previous->status, $previous->pid === $child->pid, $previous->tid === $child->pid, $previous->tag, $previous->token > 0, $previous->age >= 0);
 $hold->acknowledge();
-var_dump($hold->previous());
+var_dump($hold->damage());
 ?>
 --EXPECT--
 string(17) "[false,true,true]"

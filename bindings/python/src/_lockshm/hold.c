@@ -195,19 +195,19 @@ PyObject *hold_get_remaining(Lock *lock, void *Py_UNUSED(unused))
 	return seconds_of(remaining);
 }
 
-PyObject *hold_get_previous(Lock *lock, void *Py_UNUSED(unused))
+PyObject *hold_get_damage(Lock *lock, void *Py_UNUSED(unused))
 {
 	struct node *node = lock_node(lock);
-	struct lockshm_previous p;
+	struct lockshm_damage p;
 	int code;
 
 	if (!node)
 		return NULL;
-	code = lockshm_previous(&node->hold, &p);
+	code = lockshm_damage(&node->hold, &p);
 	if (code < 0)
 		return fail_hold(lock, code, &node->hold, lockshm_token(&node->hold));
 	if (!p.status)
 		Py_RETURN_NONE;
-	return PyObject_CallMethod(lock->state->report, "previous", "siiKds", lockshm_code_name(p.status), (int)p.pid, (int)p.tid,
+	return PyObject_CallMethod(lock->state->report, "damage", "siiKds", lockshm_code_name(p.status), (int)p.pid, (int)p.tid,
 				   (unsigned long long)p.token, (double)p.age_ns / 1e9, p.tag);
 }

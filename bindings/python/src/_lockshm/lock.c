@@ -388,7 +388,7 @@ static PyGetSetDef lock_getset[] = {
 	{ "remaining", (getter)hold_get_remaining, NULL, "Seconds left of the lease; 0.0 if lost or not held.", NULL },
 	{ "count", (getter)get_count, NULL, "How many releases are due.", NULL },
 	{ "holder", (getter)get_holder, NULL, "What was in the way of the last refused request: Holder or None.", NULL },
-	{ "previous", (getter)hold_get_previous, NULL, "The damage mark of the key of the hold: Previous or None.", NULL },
+	{ "damage", (getter)hold_get_damage, NULL, "The damage mark of the key of the hold: Damage or None.", NULL },
 	{ "_segment", (getter)get_segment, NULL, NULL, NULL },
 	{ "on_lost", (getter)get_on_lost, NULL, "As given.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },

@@ -211,7 +211,7 @@ PyObject *hold_get_held(Lock *lock, void *unused);
 PyObject *hold_get_local_only(Lock *lock, void *unused);
 PyObject *hold_get_token(Lock *lock, void *unused);
 PyObject *hold_get_remaining(Lock *lock, void *unused);
-PyObject *hold_get_previous(Lock *lock, void *unused);
+PyObject *hold_get_damage(Lock *lock, void *unused);
 
 /* loop.c */
 extern PyType_Spec loop_spec;

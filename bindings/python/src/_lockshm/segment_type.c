@@ -321,7 +321,7 @@ static PyMethodDef segment_methods[] = {
 	  "timeout: longest wait in seconds; 0 = try once, None = no bound.  lease: seconds until another request may take\n"
 	  "the lock; None = it lives as long as the process.  renew: a thread of the C library renews the lease while the\n"
 	  "process lives; by default with every lease.  max_hold: not for longer than that.  tag: up to 30 bytes, shown in\n"
-	  "refusals and by lockctl.  robust: a holder that dies inside leaves a damage mark, see previous.\n"
+	  "refusals and by lockctl.  robust: a holder that dies inside leaves a damage mark, see damage.\n"
 	  "reentrant: the thread or asyncio task that holds it through this object may acquire it again, and counts, as with\n"
 	  "threading.RLock; without it a second acquire() waits, as with threading.Lock.\n"
 	  "global_: exclude the other hosts with the same Redis, too; the segment was made with redis=.  redis_policy: \"fail\",\n"

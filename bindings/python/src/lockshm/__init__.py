@@ -28,7 +28,7 @@ from ._report import (
     Lost,
     NoSegment,
     NotOwned,
-    Previous,
+    Damage,
     SystemFailure,
     Timeout,
 )
@@ -52,7 +52,7 @@ __all__ = [
     "NoSegment",
     "NotOwned",
     "Once",
-    "Previous",
+    "Damage",
     "Seat",
     "SeatTask",
     "SystemFailure",

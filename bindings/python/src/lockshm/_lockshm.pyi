@@ -5,7 +5,7 @@ from asyncio import Future
 from types import TracebackType
 from typing import Any, Callable, Literal, Optional, TypeVar, Union, final
 
-from ._report import Holder, Key, Previous
+from ._report import Holder, Key, Damage
 
 _S = TypeVar("_S", bound="Segment")
 
@@ -40,7 +40,7 @@ class Lock:
     @property
     def holder(self) -> Optional[Holder]: ...
     @property
-    def previous(self) -> Optional[Previous]: ...
+    def damage(self) -> Optional[Damage]: ...
     @property
     def on_lost(self) -> Optional[Callable[[Lock], Any]]: ...
     @property

@@ -53,7 +53,7 @@ class Holder(NamedTuple):
         return _lockshm.explain(state, mode, self.pid, self.name, self.tag, self.age, self.expires_in or 0.0)
 
 
-class Previous(NamedTuple):
+class Damage(NamedTuple):
     """A damage mark: the exclusive holder of a robust key that ended without a release."""
 
     status: str
@@ -165,7 +165,7 @@ _CLASSES: dict[str, type[Error]] = {
 }
 
 
-for _class in (Holder, Previous, Error, _RequestError, *_CLASSES.values()):
+for _class in (Holder, Damage, Error, _RequestError, *_CLASSES.values()):
     _class.__module__ = "lockshm"  # as users know them, in tracebacks and pickles
 
 
@@ -192,8 +192,8 @@ def holder(
     return Holder(_STATES.get(state, "?"), _MODES.get(mode, "?"), pid, tid, name, tag, token, age, ends)
 
 
-def previous(status: str, pid: int, tid: int, token: int, age: float, tag: str) -> Previous:
-    return Previous(status, pid, tid, token, age, tag)
+def damage(status: str, pid: int, tid: int, token: int, age: float, tag: str) -> Damage:
+    return Damage(status, pid, tid, token, age, tag)
 
 
 def failure(

@@ -223,13 +223,13 @@ def test_a_killed_holder_of_a_robust_key_is_told_to_the_other_host(hosts):
     holder.kill()
     holder.communicate()
     with b.exclusive("robust", **options) as hold:
-        assert hold.previous.status == "OWNER_DIED"
-        assert re.fullmatch(rf"{holder.pid}@[0-9a-f]{{16}}", hold.previous.tag) and hold.previous.pid == 0
+        assert hold.damage.status == "OWNER_DIED"
+        assert re.fullmatch(rf"{holder.pid}@[0-9a-f]{{16}}", hold.damage.tag) and hold.damage.pid == 0
         hold.acknowledge()
-        assert hold.previous is None
+        assert hold.damage is None
     for locks in (a, b):
         with locks.exclusive("robust", **options) as hold:
-            assert hold.previous is None
+            assert hold.damage is None
 
 
 def test_without_a_bridge(bare):

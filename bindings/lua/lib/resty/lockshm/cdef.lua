@@ -70,7 +70,7 @@ typedef struct lockshm_lock {
 typedef struct lockshm_canceller {
     uint64_t opaque[4];
 } lockshm_canceller_t;
-struct lockshm_previous {
+struct lockshm_damage {
     int status;
     int32_t pid;
     int32_t tid;
@@ -97,7 +97,7 @@ struct lockshm_report {
     int64_t waited_ns;
     int64_t slept_ns;
     uint64_t token;
-    struct lockshm_previous previous;
+    struct lockshm_damage damage;
     struct lockshm_error error;
     struct lockshm_blocker blocker;
 };
@@ -183,7 +183,7 @@ uint64_t lockshm_token(const lockshm_hold_t *hold);
 uint64_t lockshm_lost_to(const lockshm_hold_t *hold);
 int lockshm_upgrade(lockshm_hold_t *hold);
 int lockshm_downgrade(lockshm_hold_t *hold);
-int lockshm_previous(const lockshm_hold_t *hold, struct lockshm_previous *previous);
+int lockshm_damage(const lockshm_hold_t *hold, struct lockshm_damage *damage);
 int lockshm_acknowledge(lockshm_hold_t *hold);
 enum lockshm_move_to {
     LOCKSHM_TO_PROCESS = 2,
@@ -260,7 +260,7 @@ struct lockshm_row {
     int global;
     int alive;
     struct lockshm_blocker request;
-    struct lockshm_previous damage;
+    struct lockshm_damage damage;
     struct lockshm_host_lease lease;
     uint64_t start_time;
     int exact;
@@ -339,9 +339,9 @@ M.layout = {
     ["struct lockshm_hold"] = { 128, { opaque = 0, } },
     ["struct lockshm_lock"] = { 384, { opaque = 0, } },
     ["struct lockshm_canceller"] = { 32, { opaque = 0, } },
-    ["struct lockshm_previous"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
+    ["struct lockshm_damage"] = { 96, { status = 0, pid = 4, tid = 8, token = 16, age_ns = 24, tag = 32, reserved = 64, } },
     ["struct lockshm_blocker"] = { 120, { state = 0, mode = 4, pid = 8, tid = 12, token = 16, ticket = 24, age_ns = 32, expires_in_ns = 40, name = 48, tag = 64, reserved = 96, } },
-    ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, previous = 32, error = 128, blocker = 416, } },
+    ["struct lockshm_report"] = { 536, { size = 0, waited_ns = 8, slept_ns = 16, token = 24, damage = 32, error = 128, blocker = 416, } },
     ["struct lockshm_request"] = { 88, { size = 0, key = 8, key_len = 16, mode = 24, flags = 28, ttl_ns = 32, timeout_ns = 40, tag = 48, canceller = 56, report = 64, redis_policy = 72, max_hold_ns = 80, } },
     ["struct lockshm_key"] = { 32, { data = 0, len = 8, mode = 16, reserved = 20, } },
     ["struct lockshm_create_options"] = { 1576, { size = 0, keys = 8, requests = 12, owners = 16, permissions = 20, group = 24, flags = 28, token_floor = 32, redis_policy = 40, host_leases = 44, redis_ttl_ns = 48, redis_retain_ns = 56, redis_gap_ns = 64, redis_wait = 72, reserved = 76, redis = 80, redis_prefix = 1192, global_keys = 1320, } },

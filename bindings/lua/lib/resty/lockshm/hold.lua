@@ -15,7 +15,7 @@ local class = { __index = M }
 
 local INVALID = C.LOCKSHM_INVALID
 local remaining = ffi.new("int64_t[1]")
-local previous = ffi.new("struct lockshm_previous")
+local damage = ffi.new("struct lockshm_damage")
 
 --- true, or nil and the error string.  "late": done, though the lease had ended; no other request had taken the key.
 local function result(code)
@@ -113,12 +113,12 @@ end
 
 --- The damage mark of the key: what its last exclusive holder left that died inside or overran its lease (robust).
 -- @return table (status, pid, tid, token, age, tag); nil if there is none; or nil, "lost" or "not held"
-function M:previous()
-    local code = C.lockshm_previous(self.memory, previous)
+function M:damage()
+    local code = C.lockshm_damage(self.memory, damage)
     if code < 0 then
         return nil, native.message(code)
     end
-    return holder.of_previous(previous)
+    return holder.of_damage(damage)
 end
 
 --- Clears the damage mark: what the lock protects is good again.

@@ -89,19 +89,19 @@ function M.of_report(report)
     return setmetatable({ message = text }, class)
 end
 
---- A table for a struct lockshm_previous: status, pid, tid, token, age, tag.
+--- A table for a struct lockshm_damage: status, pid, tid, token, age, tag.
 -- @return nil if the key has no damage mark
-function M.of_previous(previous)
-    if previous.status == 0 then
+function M.of_damage(damage)
+    if damage.status == 0 then
         return nil
     end
     return {
-        status = native.status(previous.status),
-        pid = previous.pid ~= 0 and previous.pid or nil,
-        tid = previous.tid ~= 0 and previous.tid or nil,
-        token = native.token(previous.token),
-        age = native.to_seconds(previous.age_ns),
-        tag = text_or_nil(previous.tag),
+        status = native.status(damage.status),
+        pid = damage.pid ~= 0 and damage.pid or nil,
+        tid = damage.tid ~= 0 and damage.tid or nil,
+        token = native.token(damage.token),
+        age = native.to_seconds(damage.age_ns),
+        tag = text_or_nil(damage.tag),
     }
 end
 
