@@ -257,7 +257,7 @@ static int worker(lockshm_t *locks)
 	struct lockshm_error error;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* no worker without the parent */
-	if (lockshm_loop_open(locks, &w.loop, -1, &error) != 0)
+	if (lockshm_loop_open(&w.loop, locks, -1, &error) != 0)
 		return fprintf(stderr, "event-loop: %s\n", error.message), 1;
 	add(&w, lockshm_loop_fd(w.loop), NULL);
 	open_connections(&w);

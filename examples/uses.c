@@ -165,7 +165,7 @@ static int serve_clients(lockshm_t *locks)
 	lockshm_loop_t *loop;
 	int i;
 
-	if (lockshm_loop_open(locks, &loop, -1, NULL) != 0)
+	if (lockshm_loop_open(&loop, locks, -1, NULL) != 0)
 		return 1;
 	readable.fd = lockshm_loop_fd(loop);
 	for (i = 0; i < 3; i++)

@@ -141,7 +141,8 @@ extern "C" {
 #define LOCKSHM_THREAD_NAME_MAX 15
 /** Most keys in one lockshm_acquire_many(). */
 #define LOCKSHM_MANY_MAX 64
-/** Longest value of a host lease in Redis, and longest sentence of an error, without the closing NUL. */
+/** Longest name of a host and value of a host lease in Redis, and longest sentence of an error, without the closing NUL. */
+#define LOCKSHM_REDIS_HOST_MAX 23
 #define LOCKSHM_REDIS_VALUE_MAX 39
 #define LOCKSHM_MESSAGE_MAX 255
 /** Longest segment name, without the leading slash. */
@@ -318,9 +319,7 @@ struct lockshm_report {
 				     *   message lists the cycle */
 	struct lockshm_blocker blocker; /**< with LOCKSHM_TIMEOUT and LOCKSHM_BUSY; else state 0 */
 };
-#define LOCKSHM_REPORT_INIT                                                                                            \
-	{ sizeof(struct lockshm_report), 0, 0, 0, { 0, 0, 0, 0, 0, "", { 0 } }, { 0, 0, 0, 0, { 0 }, "" },           \
-	  { 0, 0, 0, 0, 0, 0, 0, 0, "", "", { 0 } } }
+#define LOCKSHM_REPORT_INIT LOCKSHM_SIZED_(lockshm_report)
 
 /** One request for one lock.  Start from LOCKSHM_REQUEST("key"), or from LOCKSHM_REQUEST_INIT and fill the key. */
 struct lockshm_request {
@@ -487,7 +486,7 @@ struct lockshm_option {
 	char initial[40]; /**< text of its value in LOCKSHM_CREATE_INIT, "" = none */
 	char range[64];   /**< its bounds: "1..16384", "at most 127 bytes" */
 };
-#define LOCKSHM_OPTION_INIT { sizeof(struct lockshm_option), NULL, NULL, 0, 0, "", "" }
+#define LOCKSHM_OPTION_INIT LOCKSHM_SIZED_(lockshm_option)
 
 /**
  * lockshm_create_option - set an option of a segment by its name, as command lines, files and other languages have it
@@ -1104,7 +1103,7 @@ lockshm_hold_t *lockshm_lock_hold(lockshm_lock_t *lock);
  * in arrival order.  When it is granted, or the wait has ended otherwise, the loop's descriptor becomes readable, and
  * lockshm_loop_next() gives the outcome.
  *
- *     lockshm_loop_open(segment, &loop, -1, &error);
+ *     lockshm_loop_open(&loop, segment, -1, &error);
  *     ...add lockshm_loop_fd(loop) to epoll, for reading...
  *     status = lockshm_loop_acquire(loop, &request, &task->hold, task);
  *     if (status >= 0) run(task, status); else if (status != LOCKSHM_PENDING) fail(task, status);
@@ -1154,12 +1153,12 @@ struct lockshm_outcome {
 	void *user;           /**< as given */
 	struct lockshm_report *report; /**< the request's own, filled now; or NULL */
 };
-#define LOCKSHM_OUTCOME_INIT { sizeof(struct lockshm_outcome), 0, NULL, NULL, NULL }
+#define LOCKSHM_OUTCOME_INIT LOCKSHM_SIZED_(lockshm_outcome)
 
 /**
  * lockshm_loop_open - make a place where requests wait for an event loop
- * @segment: handle, not read-only
  * @out:     the loop, or NULL on failure
+ * @segment: handle, not read-only
  * @fd:      -1 = the library makes an eventfd; else an eventfd, or the writing end of a pipe or stream socket, with
  *           O_NONBLOCK: the library keeps a duplicate
  * @error:   may be NULL
@@ -1178,7 +1177,7 @@ struct lockshm_outcome {
  * Does not wait for other processes.  Thread-safe.
  * Since: 0.1
  */
-int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd,
+int lockshm_loop_open(lockshm_loop_t **out, lockshm_t *segment, int fd,
 		      struct lockshm_error *error) LOCKSHM_MUST_CHECK;
 
 /**
@@ -1454,8 +1453,7 @@ struct lockshm_stat {
 	uint64_t refused_tickets;
 	uint64_t refused_host_leases; /**< no host lease for the key */
 };
-#define LOCKSHM_STAT_INIT                                                                                              \
-	{ sizeof(struct lockshm_stat), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define LOCKSHM_STAT_INIT LOCKSHM_SIZED_(lockshm_stat)
 
 /**
  * lockshm_stat - capacities, use and event counts of a segment
@@ -1475,7 +1473,7 @@ struct lockshm_bridge_stat {
 	size_t size;            /**< sizeof(struct lockshm_bridge_stat), set by the initialiser */
 	char servers[LOCKSHM_REDIS_MAX + 1]; /**< URIs as given; "" = this segment has no Redis */
 	char prefix[LOCKSHM_REDIS_PREFIX_MAX + 1];
-	char host[24];          /**< this host's name in Redis */
+	char host[LOCKSHM_REDIS_HOST_MAX + 1]; /**< this host's name in Redis */
 	int policy;             /**< enum lockshm_redis_policy */
 	int quorum;             /**< 1 = a majority of the servers decides */
 	int64_t ttl_ns;
@@ -1494,8 +1492,7 @@ struct lockshm_bridge_stat {
 	uint64_t grants;        /**< holds granted under leases */
 	char global_keys[LOCKSHM_GLOBAL_KEYS_MAX + 1]; /**< as given to lockshm_create(); "" = none */
 };
-#define LOCKSHM_BRIDGE_STAT_INIT                                                                                       \
-	{ sizeof(struct lockshm_bridge_stat), "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
+#define LOCKSHM_BRIDGE_STAT_INIT LOCKSHM_SIZED_(lockshm_bridge_stat)
 
 /**
  * lockshm_bridge_stat - the Redis settings of a segment, its bridge, and event counts

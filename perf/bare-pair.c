@@ -209,7 +209,7 @@ static int measure_beside_reader(int rounds)
 {
 	pid_t reader = start_reader();
 	/* The loop after the fork: it starts a thread. */
-	int bad = reader < 0 || peers->there != 1 || lockshm_loop_open(segment, &loop, -1, NULL) || measure(rounds);
+	int bad = reader < 0 || peers->there != 1 || lockshm_loop_open(&loop, segment, -1, NULL) || measure(rounds);
 
 	if (reader > 0) {
 		kill(reader, SIGKILL);

@@ -43,7 +43,7 @@ static inline void attach(struct side *me)
 	struct lockshm_error error;
 
 	if (lockshm_open(&me->segment, lockshm_bench_segment(), 0, &error) ||
-	    lockshm_loop_open(me->segment, &me->loop, -1, &error)) {
+	    lockshm_loop_open(&me->loop, me->segment, -1, &error)) {
 		fprintf(stderr, "lockshm-bench: lockshm: %s\n", error.message);
 		bench_fail("a loop");
 	}

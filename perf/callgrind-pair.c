@@ -91,7 +91,7 @@ static int shape(lockshm_t *segment, struct lockshm_request *request, const char
 {
 	by_object = begins(&how, "object-");
 	if (begins(&how, "loop-")) {
-		int rc = lockshm_loop_open(segment, &loop, -1, NULL);
+		int rc = lockshm_loop_open(&loop, segment, -1, NULL);
 
 		if (rc)
 			return rc;

@@ -186,7 +186,7 @@ static void first_call(struct scene *s, int threads, bool renewed)
 	from = bench_ticks();
 	status = lockshm_open(&l, lockshm_bench_segment(), 0, NULL);
 	if (status == 0)
-		status = renewed ? lockshm_acquire(l, &q, &hold) : lockshm_loop_open(l, &loop, -1, NULL);
+		status = renewed ? lockshm_acquire(l, &q, &hold) : lockshm_loop_open(&loop, l, -1, NULL);
 	s->ticks = bench_ticks() - from;
 	if (status != 0)
 		bench_fail("the first call");

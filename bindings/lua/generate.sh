@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 : "${CC:=cc}"
 
 # The text of the header alone: the preprocessor marks the lines of other files.
-"$CC" -E -D'__attribute__(x)=' "$header" |
+$CC -E -D'__attribute__(x)=' "$header" |
 	awk '/^# [0-9]+ "/ { keep = index($0, "lockshm.h\""); next } keep && !/^[[:space:]]*$/' > "$work/text"
 
 # One declaration a line, functions of the header itself and callbacks left out.
@@ -72,7 +72,7 @@ function depth_of(text,   opened) {
 	printf '\tprintf("\\nM.version = \\"%%d.%%d.%%d\\"\\n", LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, '
 	printf 'LOCKSHM_VERSION_PATCH);\n\treturn 0;\n}\n'
 } > "$work/layout.c"
-"$CC" -o "$work/layout" "$work/layout.c"
+$CC -o "$work/layout" "$work/layout.c"
 
 echo '-- SPDX-License-Identifier: MIT'
 echo '-- Made from lockshm.h by generate.sh: do not edit.'

@@ -99,7 +99,7 @@ lockshm_loop_t *lk_segment_loop(struct lk_segment *segment, struct lockshm_error
 {
 	if (segment->loop && segment->loop_pid == getpid())
 		return segment->loop;
-	if (lockshm_loop_open(segment->handle, &segment->loop, -1, error) != 0)
+	if (lockshm_loop_open(&segment->loop, segment->handle, -1, error) != 0)
 		return NULL;
 	segment->loop_pid = getpid();
 	return segment->loop;

@@ -187,7 +187,7 @@ static struct lockshm_loop *new_loop(struct lockshm *s)
 	return loop;
 }
 
-LOCKSHM_EXPORT int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd, struct lockshm_error *error)
+LOCKSHM_EXPORT int lockshm_loop_open(lockshm_loop_t **out, lockshm_t *segment, int fd, struct lockshm_error *error)
 {
 	struct lockshm_loop *loop;
 	int err;

@@ -82,7 +82,8 @@ LOCKSHM_EXPORT const char *lockshm_version(void)
 	return TEXT(LOCKSHM_VERSION_MAJOR) "." TEXT(LOCKSHM_VERSION_MINOR) "." TEXT(LOCKSHM_VERSION_PATCH);
 }
 
-static void set(struct lockshm_error *error, int code, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void set(struct lockshm_error *error, int code, const char *format,
+						      va_list args)
 {
 	error->code = code;
 	error->sys_errno = 0;

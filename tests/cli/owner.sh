@@ -49,7 +49,7 @@ for command in "run @ key -- true" "show @ key" stat verify rm; do
 	esac
 	expect 1 as_nobody "$@"
 	says stderr "lockctl: $1 $seg: "
-	[ "$1" != run ] || says stderr "it belongs to $(id -un), with mode 0600; lockctl create with --permissions 0660 and --group"
+	[ "$1" != run ] || says stderr "it belongs to $(id -un), with permissions 0600; lockctl create with --permissions 0660 and --group"
 done
 expect 0 lockctl rm "$seg"
 

@@ -325,7 +325,7 @@ static _Noreturn void worker_main(pid_t monitor)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != monitor)
 		_exit(EXIT_SUCCESS);
-	if (lockshm_loop_open(locks, &loop, -1, NULL) != 0)
+	if (lockshm_loop_open(&loop, locks, -1, NULL) != 0)
 		violation("no loop");
 	while (!shared->stop)
 		if (next_random() % 2)

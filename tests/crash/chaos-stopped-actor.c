@@ -119,7 +119,7 @@ static _Noreturn void actor_main(int fd)
 	int code;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (lockshm_loop_open(chaos_locks, &loop, -1, NULL) != 0)
+	if (lockshm_loop_open(&loop, chaos_locks, -1, NULL) != 0)
 		_exit(99);
 	while (recv(fd, &o, sizeof(o), 0) == sizeof(o)) {
 		/* A signal that was sent before the order has been taken before recv() came back. */

@@ -58,7 +58,7 @@ int loop_acquire(const struct scene *s)
 int has_loop(const struct scene *s)
 {
 	(void)s;
-	return lockshm_loop_open(seg, &loop, -1, NULL);
+	return lockshm_loop_open(&loop, seg, -1, NULL);
 }
 
 /* And holds the key by it. */
@@ -284,7 +284,7 @@ static void other_process(const char *key)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	request.timeout_ns = PATIENCE;
-	code = lockshm_loop_open(seg, &loop, -1, NULL);
+	code = lockshm_loop_open(&loop, seg, -1, NULL);
 	if (!code)
 		code = lockshm_loop_acquire(loop, &request, &hold, NULL);
 	__atomic_store_n(&other->waits, 1, __ATOMIC_RELEASE);

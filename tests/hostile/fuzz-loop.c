@@ -31,7 +31,7 @@ static void end_loop(struct fuzz_loop *l)
 
 static bool has_loop(struct fuzz_loop *l, lockshm_t *segment)
 {
-	if (!l->loop && lockshm_loop_open(segment, &l->loop, -1, NULL) != 0)
+	if (!l->loop && lockshm_loop_open(&l->loop, segment, -1, NULL) != 0)
 		l->loop = NULL;
 	return l->loop != NULL;
 }

@@ -82,7 +82,7 @@ static int cancel(struct task *t)
 
 static int open_loop(lockshm_t *segment)
 {
-	int code = lockshm_loop_open(segment, &loop, -1, NULL);
+	int code = lockshm_loop_open(&loop, segment, -1, NULL);
 
 	if (code)
 		loop = NULL;

@@ -147,6 +147,7 @@ static int list(lockshm_t *s, int what, const char *key, bool acknowledge)
 		if (acknowledge)
 			lockshm_acknowledge_of(s, row.id, row.damage.token);
 	}
+	(void)sum;
 	return code;
 }
 

@@ -174,7 +174,7 @@ START_TEST(requests_of_a_parents_loop)
 	int status;
 	pid_t pid;
 
-	ck_code(lockshm_loop_open(seg, &loop, -1, NULL), 0);
+	ck_code(lockshm_loop_open(&loop, seg, -1, NULL), 0);
 	request.report = &report;
 	pid = fork();
 	if (pid == 0)

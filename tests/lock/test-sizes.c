@@ -115,7 +115,7 @@ START_TEST(nothing_but_the_size_is_read)
 	lockshm_hold_t hold;
 
 	*size = wrong_sizes[_i];
-	ck_code(lockshm_loop_open(seg, &loop, -1, NULL), 0);
+	ck_code(lockshm_loop_open(&loop, seg, -1, NULL), 0);
 	all_are_refused(size, loop);
 	ck_code(take(&hold, "other", LOCKSHM_EXCLUSIVE), 0);
 	all_are_refused(size, loop);

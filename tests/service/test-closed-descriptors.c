@@ -188,7 +188,7 @@ static int waits(void)
 	static struct task t[2];
 	lockshm_loop_t *loop;
 
-	ck_code(lockshm_loop_open(seg, &loop, give(), NULL), 0);
+	ck_code(lockshm_loop_open(&loop, seg, give(), NULL), 0);
 	/* One is granted, and its descriptor written to, before the numbers are taken; one after that. */
 	task_wait(loop, &t[0], "first", X);
 	task_wait(loop, &t[1], "second", X);

@@ -153,7 +153,7 @@ static int looped(void)
 {
 	lockshm_loop_t *loop;
 
-	return lockshm_loop_open(seg, &loop, -1, NULL);
+	return lockshm_loop_open(&loop, seg, -1, NULL);
 }
 
 static int (*const calls[])(void) = { renewed, renewed_several, watched, moved, looped };

@@ -170,22 +170,22 @@ START_TEST(loops_that_cannot_be_opened)
 	lockshm_loop_t *out = (void *)&error;
 	lockshm_t *reader;
 
-	ck_code(lockshm_loop_open(NULL, &out, -1, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_open(&out, NULL, -1, &error), LOCKSHM_INVALID);
 	ck_assert_ptr_null(out);
 	ck_assert(error.message[0]);
-	ck_code(lockshm_loop_open(seg, NULL, -1, &error), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_open(NULL, seg, -1, &error), LOCKSHM_INVALID);
 	ck_code(lockshm_open(&reader, seg_name, LOCKSHM_OPEN_READ_ONLY, NULL), 0);
 	out = (void *)&error;
-	ck_code(lockshm_loop_open(reader, &out, -1, &error), LOCKSHM_PERMISSION);
+	ck_code(lockshm_loop_open(&out, reader, -1, &error), LOCKSHM_PERMISSION);
 	ck_assert_ptr_null(out);
 	ck_code(lockshm_close(reader), 0);
 	/* No slot for the service thread. */
 	segment_with(16, 64, 1);
 	ck_code(take(&t[0].hold, "k", X), 0);
-	ck_code(lockshm_loop_open(seg, &out, -1, &error), LOCKSHM_FULL);
+	ck_code(lockshm_loop_open(&out, seg, -1, &error), LOCKSHM_FULL);
 	ck_assert_int_eq(error.table, LOCKSHM_TABLE_OWNERS);
 	ck_code(lockshm_release(&t[0].hold, 0), 0);
-	ck_code(lockshm_loop_open(seg, &out, -1, NULL), LOCKSHM_FULL);
+	ck_code(lockshm_loop_open(&out, seg, -1, NULL), LOCKSHM_FULL);
 }
 END_TEST
 
@@ -203,7 +203,7 @@ START_TEST(a_segment_of_an_older_library)
 	ck_assert_int_eq(pwrite(fd, &h, sizeof(h), 0), (ssize_t)sizeof(h));
 	close(fd);
 	ck_code(lockshm_open(&seg, seg_name, 0, NULL), 0);
-	ck_code(lockshm_loop_open(seg, &loop, -1, &error), LOCKSHM_VERSION);
+	ck_code(lockshm_loop_open(&loop, seg, -1, &error), LOCKSHM_VERSION);
 	ck_assert_ptr_null(loop);
 	ck_assert(error.message[0]);
 	ck_code(take(&t[0].hold, "k", X), 0);

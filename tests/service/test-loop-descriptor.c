@@ -36,7 +36,7 @@ static int open_descriptors(void)
 static int new_fd_loop(int fd)
 {
 	struct lockshm_error error = { 0 };
-	int code = lockshm_loop_open(seg, &loop, fd, &error);
+	int code = lockshm_loop_open(&loop, seg, fd, &error);
 
 	ck_assert_int_eq(code, error.code);
 	ck_assert((code == 0) == (loop != NULL));

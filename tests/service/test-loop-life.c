@@ -157,7 +157,7 @@ START_TEST(the_handle_is_closed_first)
 	task_wait(loop, &t[0], "k", X);
 	task_wait(loop, &t[1], "m", X);
 	ck_code(lockshm_close(seg), 0);
-	ck_code(lockshm_loop_open(seg, &other, -1, NULL), LOCKSHM_INVALID);
+	ck_code(lockshm_loop_open(&other, seg, -1, NULL), LOCKSHM_INVALID);
 	ck_assert_ptr_null(other);
 	seg = NULL;
 	ck_code(agent_release(a), 0);
@@ -229,7 +229,7 @@ START_TEST(the_segment_is_removed)
 	ck_code(task_release(&t[3]), 0);
 	ck_code(agent_release(a), 0);
 	ck_code(lockshm_loop_close(loop), 0);
-	ck_code(lockshm_loop_open(seg, &loop, -1, NULL), LOCKSHM_NO_SEGMENT);
+	ck_code(lockshm_loop_open(&loop, seg, -1, NULL), LOCKSHM_NO_SEGMENT);
 	ck_assert_ptr_null(loop);
 }
 END_TEST

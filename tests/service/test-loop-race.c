@@ -381,7 +381,7 @@ static void request(struct racer *r, struct slot *s)
 static void open_loop(struct racer *r)
 {
 	struct lockshm_error error = { 0 };
-	int code = lockshm_loop_open(seg, &r->loop, -1, &error);
+	int code = lockshm_loop_open(&r->loop, seg, -1, &error);
 
 	if (code)
 		die("loop_open: %s", error.message);

@@ -38,7 +38,7 @@ static _Noreturn void give_up(const char *what, int code)
 
 static bool open_loop(struct soak_thread *t)
 {
-	int code = lockshm_loop_open(t->seat->segment, &t->loop, -1, NULL);
+	int code = lockshm_loop_open(&t->loop, t->seat->segment, -1, NULL);
 
 	if (code == LOCKSHM_NO_SEGMENT)
 		__atomic_store_n(&t->seat->stale, true, __ATOMIC_RELAXED);

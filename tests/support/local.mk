@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Fixture and scripted processes, used by every suite.
 tests_libtest_la_SOURCES += \
-	%D%/agent.c \
 	%D%/acknowledge.h \
+	%D%/agent.c \
 	%D%/agent.h \
 	%D%/asan.h \
 	%D%/calls.c \
@@ -10,6 +10,7 @@ tests_libtest_la_SOURCES += \
 	%D%/fixture.c \
 	%D%/fixture.h \
 	%D%/inside.h \
+	%D%/looks.h \
 	%D%/loops.c \
 	%D%/loops.h \
 	%D%/objects.h \
@@ -19,6 +20,7 @@ tests_libtest_la_SOURCES += \
 	%D%/operations-steps.c \
 	%D%/operations.c \
 	%D%/operations.h \
+	%D%/rows.h \
 	%D%/stalls.c \
 	%D%/stalls.h \
 	%D%/trample.c \

@@ -47,7 +47,7 @@ lockshm_loop_t *loop_new(void)
 {
 	struct lockshm_error error = { 0 };
 	lockshm_loop_t *loop = NULL;
-	int code = lockshm_loop_open(seg, &loop, -1, &error);
+	int code = lockshm_loop_open(&loop, seg, -1, &error);
 
 	ck_assert_msg(code == 0 && loop, "loop_open: %s: %s", lockshm_code_name(code), error.message);
 	note_time();

@@ -22,7 +22,7 @@ static bool waits; /* held[1], for "key" */
 
 int act_loop_open(struct lockshm_error *error)
 {
-	return lockshm_loop_open(handle, &loop, -1, error);
+	return lockshm_loop_open(&loop, handle, -1, error);
 }
 
 int open_with_pipe(void)
@@ -34,7 +34,7 @@ int open_with_pipe(void)
 
 int act_loop_open_pipe(struct lockshm_error *error)
 {
-	return lockshm_loop_open(handle, &loop, ends[1], error);
+	return lockshm_loop_open(&loop, handle, ends[1], error);
 }
 
 int act_loop_close(struct lockshm_error *unused)

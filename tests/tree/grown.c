@@ -186,7 +186,7 @@ static void outcome_with(lockshm_t *segment)
 #ifdef GROWN
 	memset(&o.s.grown, CANARY, sizeof(o.s.grown));
 #endif
-	CHECK(lockshm_loop_open(segment, &loop, -1, NULL) == 0);
+	CHECK(lockshm_loop_open(&loop, segment, -1, NULL) == 0);
 	CHECK(lockshm_acquire(segment, &q, &held) == 0);
 	CHECK(lockshm_loop_acquire(loop, &q, &awaited, &q) == LOCKSHM_PENDING);
 	CHECK(lockshm_release(&held, 0) == 0);

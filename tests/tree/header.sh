@@ -36,7 +36,7 @@ static const int64_t times[] = { LOCKSHM_MS(1), LOCKSHM_SECONDS(1), LOCKSHM_TTL_
 				 LOCKSHM_AUTO_RENEW_TTL_MIN };
 static const int numbers[] = { LOCKSHM_VERSION_MAJOR, LOCKSHM_VERSION_MINOR, LOCKSHM_VERSION_PATCH, LOCKSHM_KEY_MAX,
 			       LOCKSHM_KEY_SHOWN_MAX, LOCKSHM_GLOBAL_KEY_MAX, LOCKSHM_TAG_MAX, LOCKSHM_MANY_MAX,
-			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX, LOCKSHM_REDIS_VALUE_MAX, LOCKSHM_MESSAGE_MAX,
+			       LOCKSHM_NAME_MAX, LOCKSHM_THREAD_NAME_MAX, LOCKSHM_REDIS_HOST_MAX, LOCKSHM_REDIS_VALUE_MAX, LOCKSHM_MESSAGE_MAX,
 			       LOCKSHM_EXPLAIN_MAX, LOCKSHM_REDIS_MAX, LOCKSHM_REDIS_PREFIX_MAX, LOCKSHM_GLOBAL_KEYS_MAX };
 static const unsigned flags[] = { LOCKSHM_AUTO_RENEW | LOCKSHM_ONLY_IF_FREE_IN_TIME |
 					  LOCKSHM_GLOBAL | LOCKSHM_BARGE | LOCKSHM_ROBUST | LOCKSHM_TELL_LOSS,
@@ -101,7 +101,7 @@ done <"$work/macros"
 	echo 'lockshm_lock(l, s);'
 	echo 'lockshm_trylock(l, s);'
 	echo 'lockshm_timedlock(l, s, 0);'
-	echo 'lockshm_loop_open(s, &p, -1, NULL);'
+	echo 'lockshm_loop_open(&p, s, -1, NULL);'
 	echo 'lockshm_loop_acquire(p, q, h, NULL);'
 	echo 'lockshm_loop_acquire_many(p, q, NULL, 1, h, NULL);'
 	echo 'lockshm_loop_next(p, NULL);'

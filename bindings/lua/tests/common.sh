@@ -92,7 +92,7 @@ temp_paths() {
 }
 
 need_command() {
-	command -v "$1" > /dev/null || skip "$1 is not installed"
+	command -v ${1%% *} > /dev/null || skip "${1%% *} is not installed"
 }
 
 modules_dir() {

@@ -132,34 +132,6 @@ describe("across hosts, without nginx,", function()
 		end)))
 	end)
 
-	it("a try of such a key that is held, and given back before the second look, leaves no wait", function()
-		local native, kept = require "resty.lockshm.native", {}
-		local C, hold = native.C, assert(a:exclusive("seg:given", { timeout = FAR }))
-		native.C = setmetatable({
-			lockshm_loop_acquire = function(...)
-				local status = C.lockshm_loop_acquire(...)
-				if status == C.LOCKSHM_BUSY and hold then
-					assert(hold:release())
-					hold = nil
-				end
-				return status
-			end,
-		}, { __index = function(_, name) return C[name] end })
-		for name, module in pairs(package.loaded) do
-			if name:find("^resty%.lockshm") and module ~= native and name ~= "resty.lockshm.cdef" then
-				kept[name], package.loaded[name] = module, nil
-			end
-		end
-		local locks = assert(require("resty.lockshm").open(A))
-		for name, module in pairs(kept) do package.loaded[name] = module end
-		native.C = C
-		local got, err = locks:exclusive("seg:given", { timeout = 0 })
-		assert.is_nil(hold)
-		assert.is_table(got, err)
-		assert.is_true((got:release()))
-		assert.is_true((assert(locks:exclusive("seg:given", { timeout = FAR })):release()))
-	end)
-
 	it("a refused try and a time-out name the other host", function()
 		local hold = assert(a:exclusive("busy", far()))
 		local none, err, holder = b:exclusive("busy", far { timeout = 0 })

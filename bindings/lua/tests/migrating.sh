@@ -169,8 +169,8 @@ else
 fi
 check_single_flight 3
 equal "once" "$(get /4)" "purged"
-equal "once, again" "$(get /4 | sed 's/[0-9.]* s ago.*//')" "skipped: released "
-equal "its line in the log" "$(grep -c "\[info\].*'purge' skipped: released" "$work/nginx/error.log")" 1
+equal "once, again" "$(get /4 | sed 's/ for another .*//')" "skipped: cooling down"
+equal "its line in the log" "$(grep -c "\[info\].*'purge' skipped: cooling down" "$work/nginx/error.log")" 1
 check_seat
 
 size=$(stat -c %s "/dev/shm/resty-lock.locks.$instance")

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	lockshm_t *segment;
 
 	renewed.flags = LOCKSHM_AUTO_RENEW;
-	if (argc != 2 || lockshm_open(&segment, argv[1], 0, &error) || lockshm_loop_open(segment, &loop, -1, &error)) {
+	if (argc != 2 || lockshm_open(&segment, argv[1], 0, &error) || lockshm_loop_open(&loop, segment, -1, &error)) {
 		fprintf(stderr, "usage: pair SEGMENT %s\n", error.message);
 		return 1;
 	}

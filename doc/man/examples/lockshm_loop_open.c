@@ -9,7 +9,7 @@ int add_loop(lockshm_t *segment, int epoll, lockshm_loop_t **loop, struct locksh
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (lockshm_loop_open(segment, loop, -1, error) != 0)
+	if (lockshm_loop_open(loop, segment, -1, error) != 0)
 		return -1;
 	event.data.ptr = *loop;
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, lockshm_loop_fd(*loop), &event);

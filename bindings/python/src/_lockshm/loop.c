@@ -297,7 +297,7 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSE
 	loop->state = state;
 	loop->segment = segment;
 	loop->pending = NULL;
-	code = lockshm_loop_open(segment->handle, &loop->loop, -1, &error);
+	code = lockshm_loop_open(&loop->loop, segment->handle, -1, &error);
 	PyObject_GC_Track(loop);
 	if (code >= 0)
 		return (PyObject *)loop;

@@ -33,7 +33,7 @@ lockshm_loop_t *segment_take_loop(Segment *segment)
 		return segment->idle[--segment->n_idle];
 	if (segment_check(segment))
 		return NULL;
-	code = lockshm_loop_open(segment->handle, &loop, -1, &error);
+	code = lockshm_loop_open(&loop, segment->handle, -1, &error);
 	if (code >= 0)
 		return loop;
 	fail_code(segment->state, code, &error, segment->name);

@@ -206,7 +206,7 @@ struct lockshm_outcome {
     void *user;
     struct lockshm_report *report;
 };
-int lockshm_loop_open(lockshm_t *segment, lockshm_loop_t **out, int fd, struct lockshm_error *error);
+int lockshm_loop_open(lockshm_loop_t **out, lockshm_t *segment, int fd, struct lockshm_error *error);
 int lockshm_loop_close(lockshm_loop_t *loop);
 int lockshm_loop_fd(const lockshm_loop_t *loop);
 int lockshm_loop_acquire(lockshm_loop_t *loop, const struct lockshm_request *request, lockshm_hold_t *hold, void *user);
@@ -304,7 +304,7 @@ struct lockshm_bridge_stat {
     size_t size;
     char servers[1111 + 1];
     char prefix[127 + 1];
-    char host[24];
+    char host[23 + 1];
     int policy;
     int quorum;
     int64_t ttl_ns;

@@ -211,7 +211,7 @@ end
 -- @param fd for its wakes, or -1
 -- @return loop; or nil, error string, code
 function M:new_loop(fd)
-    local code = C.lockshm_loop_open(self.handle, loop_out, fd, err)
+    local code = C.lockshm_loop_open(loop_out, self.handle, fd, err)
     if code < 0 then
         return refused(self.name, code)
     end
