@@ -39,9 +39,17 @@ static bool waits(void *key)
 	return seen.waiters > 0;
 }
 
+static bool has_canceller; /* the wait */
+
+/* In the wait itself, with its canceller: its second word is CANCELLER_REQUEST of lock/cancel.c. */
+static bool is_inside(void *key)
+{
+	return waits(key) && (!has_canceller || __atomic_load_n(&canceller.opaque[1], __ATOMIC_ACQUIRE) != 0);
+}
+
 static void *signal_when_it_waits(void *key)
 {
-	if (await(waits, key))
+	if (await(is_inside, key))
 		(void)pthread_kill(waiting_thread, SIGUSR1);
 	return NULL;
 }
@@ -68,6 +76,7 @@ static int acquire_with_canceller(void)
 	static lockshm_hold_t hold;
 	struct lockshm_request q = patient("k");
 
+	has_canceller = true;
 	q.canceller = &canceller;
 	return lockshm_acquire(seg, &q, &hold);
 }

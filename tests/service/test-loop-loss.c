@@ -381,7 +381,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, many_are_told);
 	tcase_add_test(tc, each_of_several);
 	tcase_add_test(tc, a_closed_loop_is_not_told);
-	tcase_add_test(tc, a_fork);
+	tcase_add_native(tc, a_fork);
 	tcase_add_loop_test(tc, renewed, 0, 2);
 	tcase_add_test(tc, renewed_for_so_long);
 	tcase_add_test(tc, released_by_other_threads);
