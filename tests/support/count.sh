@@ -3,7 +3,7 @@
 #
 # count.sh BUILD-DIRECTORY - add up what the last `make check` there ran: "N passed, N failed, N skipped"
 #
-# After it the ends of the logs of failed tests, for readers of the tail of a log.
+# After it the ends of the logs of failed tests, for readers of the tail of a log; indented, as they have such lines, too.
 #
 # A test program of libcheck counts as its cases, a test script of bindings/ as those of its last line, "N passed, N
 # failed, N skipped", anything else as one.
@@ -52,5 +52,5 @@ done
 echo "$passed passed, $failed failed, $skipped skipped"
 for log in $bad_logs; do
 	echo "$log:"
-	tail -n 8 "$log"
+	tail -n 8 "$log" | sed 's/^/  /'
 done
