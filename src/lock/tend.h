@@ -98,10 +98,15 @@ static inline void tend_begin_if_wanted(struct participant *self, uint32_t index
 		tend_begin(self, index, word_gen(word_next_gen(load_relaxed(&self->segment->requests[index].word))));
 }
 
-/* Is record @index not to be filled by @self, though it is FREE? */
+/* Is record @index not to be filled by @self, though it is FREE?  The service thread may need one before the first loop. */
 static inline bool tend_keeps(const struct participant *self, uint32_t index)
 {
-	return unlikely(self->of_process) && load_acquire(&self->segment->tends->of[index].tend.use) != 0;
+	const struct tends *all;
+
+	if (likely(!self->of_process))
+		return false;
+	all = __atomic_load_n(&self->segment->tends, __ATOMIC_ACQUIRE);
+	return all && load_acquire(&all->of[index].tend.use) != 0;
 }
 
 /* Before a loop's thread takes a record. */
