@@ -22,7 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock/chunks.h"
 #include "segment/segment.h"
+#include "service/service.h"
 #include "support/agent.h"
 #include "support/fixture.h"
 #include "support/loops.h"
@@ -336,6 +338,16 @@ START_TEST(the_thread_takes_its_slot_when_it_needs_it)
 }
 END_TEST
 
+/* As it joins it may end the claim of a dead thread, which takes a record. */
+START_TEST(the_thread_has_records_before_the_first_loop)
+{
+	ck_code(take(&hold, "k", LOCKSHM_EXCLUSIVE), 0);
+	ck_code(lockshm_move(&hold, LOCKSHM_TO_PROCESS), 0);
+	ck_assert_uint_ne(request_take(service_participant(seg)), 0);
+	ck_code(lockshm_release(&hold, 0), 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	const int n = sizeof(calls) / sizeof(calls[0]);
@@ -351,6 +363,7 @@ static void add(TCase *tc)
 	tcase_add_loop_test(tc, a_renewal_does_not_wait_for_the_thread, 0, WITHOUT_SLOT);
 #endif
 	tcase_add_test(tc, the_thread_takes_its_slot_when_it_needs_it);
+	tcase_add_test(tc, the_thread_has_records_before_the_first_loop);
 }
 
 int main(void)
