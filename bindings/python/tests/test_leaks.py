@@ -104,7 +104,7 @@ def test_nothing_is_left(locks, kind):
     assert (stat["requests_used"], stat["keys_busy"]) == (0, 0) and stat["owners_used"] <= 1
     assert after[0] <= before[0] and abs(after[1] - before[1]) < 500, (before, after)
     assert after[2] - before[2] < 8 << 20, (before, after)
-    assert all(abs(now - then) < 20 for now, then in zip(after[3], before[3])), (before, after)
+    assert all(abs(now - then) < 500 for now, then in zip(after[3], before[3])), (before, after)
 
 
 def test_segments_are_unmapped():
