@@ -78,14 +78,16 @@ static int64_t next_look(const struct lockshm *s, const struct copy *c, int64_t 
 
 static void renew(struct lockshm *s, uint32_t index, const struct copy *c, int64_t now)
 {
-	int64_t deadline = deadline_ns(load_acquire(&s->requests[index].deadline)), end = min64(now + c->ttl, c->until);
+	int64_t deadline = deadline_ns(load_acquire(&s->requests[index].deadline)), end;
 	uint64_t gen = word_gen(c->word);
 
-	/* Strict by the owner's own renewal: there is nothing to renew. */
-	if (deadline == INT64_MAX || deadline - now > c->ttl / 2 || end <= deadline)
+	/* Strict by the owner's own renewal, which stores one of the two first: there is nothing to renew. */
+	if (deadline == INT64_MAX || c->ttl == INT64_MAX || deadline - now > c->ttl / 2)
 		return;
+	end = min64(now + c->ttl, c->until);
 	/* That word was of this use, so its generation is. */
-	(void)deadline_renew(s, index, &gen, end);
+	if (end > deadline)
+		(void)deadline_renew(s, index, &gen, end);
 }
 
 /* Returns when to look again; INT64_MAX = it holds nothing. */

@@ -273,6 +273,10 @@ START_TEST(renewed)
 	ck_assert(await(is_renewed, &end));
 	ck_assert_int_ge(lockshm_check(&t[0].hold, &left), 0);
 	ck_assert_int_gt(left, LOCKSHM_MS(400));
+	/* Strict from now on, also for the next scans. */
+	ck_assert_int_ge(lockshm_renew(&t[0].hold, LOCKSHM_FOREVER), 0);
+	pass(now_ns() + LOCKSHM_MS(600));
+	ck_assert_int_eq(deadline_of(&t[0]), INT64_MAX);
 	ck_code(lockshm_downgrade(&t[0].hold), 0);
 	ck_code(lockshm_upgrade(&t[0].hold), 0);
 	ck_code(task_release(&t[0]), 0);
