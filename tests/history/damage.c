@@ -232,6 +232,13 @@ static bool ended_by_operator(const struct check *c, uint32_t key, const struct 
 	return false;
 }
 
+/* A process may die between the record of the call that collects the outcome and the end of the acquire's. */
+static bool is_of_another(const struct check *c, const struct history_record *next, const struct history_record *r)
+{
+	return next->leave && (next->subject != history_number(c->m.h, r) || next->outcome < 0 ||
+			       next->flags & HISTORY_EMPTY);
+}
+
 /* Of a request that has not ended: a call that enters it was under way.  A grant that no loop collects is not entered. */
 static bool may_have_entered(const struct check *c, const struct history_record *r)
 {
@@ -243,8 +250,10 @@ static bool may_have_entered(const struct check *c, const struct history_record 
 	for (i = 0; i < c->m.nexts.n; i++) {
 		const struct history_record *next = c->m.nexts.list[i];
 
-		if (!next->leave && tracks[next->track].process == mine->process &&
-		    tracks[next->track].image == mine->image && next->enter >= r->enter)
+		if (is_of_another(c, next, r))
+			continue;
+		if (tracks[next->track].process == mine->process && tracks[next->track].image == mine->image &&
+		    next->enter >= r->enter)
 			return true;
 	}
 	return false;

@@ -396,20 +396,20 @@ START_TEST(mark_of_a_grant_that_was_withdrawn)
 }
 END_TEST
 
-/* Killed with a grant that is not collected; then in the call that collects it. */
+/* Killed with a grant that is not collected; then in the call that collects it, and between its record and the acquire's. */
 START_TEST(mark_of_a_grant_of_a_killed_process)
 {
 	struct history_record *w;
 	uint32_t driver, victim;
 	int collecting;
 
-	for (collecting = 0; collecting < 2; collecting++) {
+	for (collecting = 0; collecting < 3; collecting++) {
 		begin();
 		driver = track();
 		victim = track();
 		w = waits(victim, 1, X, STRICT, 0, 1);
 		if (collecting)
-			next(w, 4, OPEN, 0);
+			next(w, 4, collecting == 1 ? OPEN : 4.5, 0);
 		else
 			next(w, 4, 4.5, 0)->flags |= HISTORY_EMPTY;
 		killed(driver, victim, 5);
