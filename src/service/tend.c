@@ -106,7 +106,8 @@ static int64_t look_at(struct lockshm *s, uint32_t index, int64_t now, bool act)
 			(void)cas_from(&tend_of(s, index)->use, c.use, 0);
 		return c.tells ? now + LOOK_NS : INT64_MAX;
 	}
-	if (c.ttl != 0 && word_holds(c.word))
+	/* A grant that its loop is about to collect has the generation before `use`: renewed here, it could not be entered. */
+	if (c.ttl != 0 && word_holds(c.word) && word_gen(c.word) >= c.use)
 		renew(s, index, &c, now);
 	return next_look(s, &c, now);
 }
